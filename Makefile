@@ -1,0 +1,57 @@
+# The two commands of the README, `make demo` and `make test`, and their parts. Each makes the
+# virtual environment first where it is missing or older than pyproject.toml.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT := demo-out
+
+.PHONY: help install demo test lint format types unit slow clean
+
+help:
+	@echo "make demo    optimal values, weight maps and two animations, into $(OUT)/"
+	@echo "make test    lint, types and the quick tests"
+	@echo "make slow    the tests that take minutes"
+	@echo "make lint    ruff alone; make format mends what it can"
+	@echo "make clean   remove $(VENV), $(OUT) and caches"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Windvane needs Python 3.11 or later; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,human]'
+	@touch $@
+
+demo: $(STAMP)
+	@mkdir -p $(OUT)
+	$(BIN)/windvane oracle dst --out $(OUT)
+	$(BIN)/windvane oracle minecart --out $(OUT)
+	$(BIN)/windvane render dst --weights 0.3,0.7 --out $(OUT)/dst.gif
+	$(BIN)/windvane render minecart --weights 0.2,0.3,0.5 --out $(OUT)/minecart.gif
+	@echo "The pictures and animations are in $(OUT)/:"
+	@ls $(OUT)
+
+test: lint types unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+unit: $(STAMP)
+	$(BIN)/pytest
+
+slow: $(STAMP)
+	$(BIN)/pytest -m slow
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,350 @@
+"""The simplex helpers and the weight schedules."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from windvane.errors import InputError
+from windvane.weights import (
+    FixedWeights,
+    RegularChanges,
+    SparseChanges,
+    WeightSchedule,
+    WeightSequence,
+    _count,
+    check_weights,
+    parse_weights,
+    sample_weights,
+    simplex_grid,
+)
+
+SEQUENCE = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5]]
+SCHEDULES = {
+    "sparse": SparseChanges(3, 50),
+    "regular": RegularChanges(3),
+    "fixed": FixedWeights([0.2, 0.3, 0.5]),
+    "sequence": WeightSequence(SEQUENCE, every=2),
+    "cycle": WeightSequence(SEQUENCE, every=7, unit="steps", repeat=True),
+}
+all_schedules = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES.keys())
+seeds = st.integers(0, 2**31 - 1)
+counters = st.integers(0, 10**6)
+
+
+@eqx.filter_jit
+def ask(schedule: WeightSchedule, seed, episode, step):
+    return schedule.weights(jax.random.key(seed), episode, step)
+
+
+def answer(schedule, seed=0, episode=0, step=0):
+    return np.asarray(ask(schedule, jnp.uint32(seed), jnp.int32(episode), jnp.int32(step)))
+
+
+def answers(schedule, seed, episodes, steps):
+    """One row for each of many episodes, in one call."""
+    episodes, steps = np.broadcast_arrays(np.int32(episodes), np.int32(steps))
+    return np.asarray(eqx.filter_vmap(ask, in_axes=(None, None, 0, 0))(
+        schedule, jnp.uint32(seed), jnp.asarray(episodes), jnp.asarray(steps)
+    ))  # fmt: skip
+
+
+# --- points of the simplex
+
+
+@pytest.mark.parametrize("weights", [[0.2, 0.8], (1.0,), np.array([0.5, 0.5]), [0, 0, 1]])
+def test_good_weights_come_back_unchanged(weights):
+    checked = check_weights(weights, len(weights))
+    assert checked.dtype == float
+    np.testing.assert_array_equal(checked, weights)
+
+
+def test_rounded_weights_are_not_renormalised():
+    np.testing.assert_array_equal(check_weights([0.33333] * 3), [0.33333] * 3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        ([0.5, 0.5], "must be 3 numbers, one an objective, and [0.5, 0.5] has 2"),
+        ([[0.2, 0.3, 0.5]], "must be one list of numbers, not an array of shape (1, 3)"),
+        ([], "must be one list of numbers, not an array of shape (0,)"),
+        (0.5, "must be one list of numbers, not an array of shape ()"),
+        ([[1.0], [0.5, 0.5]], "must be a list of numbers"),
+        (["a", "b", "c"], "must be a list of numbers"),
+        (None, "must be one list of numbers"),
+        ([np.nan, 0.5, 0.5], "must be finite numbers, and [nan, 0.5, 0.5] has one that is not"),
+        ([np.inf, 0.5, 0.5], "must be finite numbers"),
+        ([-0.5, 0.5, 1.0], "must be 0 or more, and [-0.5, 0.5, 1.0] has -0.5"),
+        ([0.2, 0.2, 0.5], "must sum to 1, and [0.2, 0.2, 0.5] sums to 0.9"),
+        ([0.2, 0.3, 0.5002], "must sum to 1"),
+    ],
+)
+def test_bad_weights_are_refused_in_one_sentence(weights, sentence):
+    with pytest.raises(InputError) as caught:
+        check_weights(weights, 3)
+    message = str(caught.value)
+    assert message.startswith("the weights ")
+    assert sentence in message
+    assert "\n" not in message
+
+
+def test_weights_are_parsed():
+    np.testing.assert_array_equal(parse_weights("0.2, 0.3,0.5", 3), [0.2, 0.3, 0.5])
+
+
+@pytest.mark.parametrize("text", ["", "0.2,,0.8", "a,b", "0.2 0.8"])
+def test_text_that_is_no_list_of_numbers_is_refused(text):
+    with pytest.raises(InputError, match=r"numbers separated by commas, such as 0\.2,0\.3,0\.5"):
+        parse_weights(text, 2)
+
+
+@pytest.mark.parametrize("text", ["0.2,0.3", "nan,1", "-1,2", "1,0,0"])
+def test_parsed_weights_are_checked(text):
+    with pytest.raises(InputError, match="the weights must"):
+        parse_weights(text, 2)
+
+
+@pytest.mark.parametrize(("objectives", "resolution"), [(1, 4), (2, 10), (3, 7), (5, 3)])
+def test_grid_holds_every_point_once(objectives, resolution):
+    grid = simplex_grid(objectives, resolution)
+    every = np.indices((resolution + 1,) * objectives).reshape(objectives, -1).T
+    np.testing.assert_array_equal(grid, every[every.sum(1) == resolution] / resolution)
+
+
+@pytest.mark.parametrize(("objectives", "resolution"), [(0, 3), (2, 0), (2, -1)])
+def test_bad_grids_are_refused(objectives, resolution):
+    with pytest.raises(InputError, match="must be a whole number of at least 1"):
+        simplex_grid(objectives, resolution)
+
+
+# --- Dirichlet(1)
+
+
+@pytest.mark.parametrize("objectives", [2, 3, 6])
+def test_sampled_weights_are_uniform_on_the_simplex(objectives):
+    count = 100_000
+    keys = jax.random.split(jax.random.key(7), count)
+    drawn = np.asarray(jax.jit(jax.vmap(lambda k: sample_weights(k, objectives)))(keys), float)
+    assert (drawn > 0).all()
+    np.testing.assert_allclose(drawn.sum(1), 1, atol=1e-6)
+    n = objectives
+    variance = (n - 1) / (n * n * (n + 1))
+    np.testing.assert_allclose(drawn.mean(0), 1 / n, atol=4 * np.sqrt(variance / count))
+    covariance = np.cov(drawn.T)
+    expected = np.where(np.eye(n, dtype=bool), variance, -1 / (n * n * (n + 1)))
+    np.testing.assert_allclose(covariance, expected, atol=0.02 * variance)
+    # Uniform on the simplex: each coordinate is Beta(1, n-1), and what the
+    # others share is independent of it and uniform again.
+    for coordinate in drawn.T:
+        assert stats.kstest(coordinate, stats.beta(1, n - 1).cdf).pvalue > 1e-4
+    if n > 2:
+        rest = drawn[:, 1] / (1 - drawn[:, 0])
+        assert stats.kstest(rest, stats.beta(1, n - 2).cdf).pvalue > 1e-4
+        assert abs(stats.spearmanr(drawn[:, 0], rest).statistic) < 4 / np.sqrt(count)
+
+
+def test_one_objective_has_weight_one():
+    assert sample_weights(jax.random.key(0), 1) == 1.0
+
+
+# --- every schedule
+
+
+@all_schedules
+@given(seed=seeds, episode=counters, step=counters)
+def test_weights_stay_on_the_simplex(schedule, seed, episode, step):
+    weights = answer(schedule, seed, episode, step)
+    assert weights.shape == (schedule.num_objectives,)
+    assert (weights >= 0).all()
+    assert abs(weights.sum() - 1) < 1e-6
+
+
+@all_schedules
+def test_vmap_agrees_with_a_loop(schedule):
+    episodes, steps = np.arange(40), 13 * np.arange(40)
+    looped = [answer(schedule, 3, e, s) for e, s in zip(episodes, steps, strict=True)]
+    np.testing.assert_allclose(answers(schedule, 3, episodes, steps), looped, rtol=1e-6)
+
+
+@all_schedules
+def test_jit_agrees_with_python_numbers(schedule):
+    key = jax.random.key(5)
+    plain = schedule.weights(key, 12, 345)
+    np.testing.assert_allclose(answer(schedule, 5, 12, 345), plain, rtol=1e-6)
+
+
+@all_schedules
+def test_schedules_scan_inside_a_run(schedule):
+    key = jax.random.key(1)
+
+    def body(counters, _):
+        episode, step = counters
+        return (episode + 1, step + 20), schedule.weights(key, episode, step)
+
+    _, scanned = jax.jit(lambda: jax.lax.scan(body, (jnp.int32(0), jnp.int32(0)), None, 30))()
+    expected = answers(schedule, 1, np.arange(30), 20 * np.arange(30))
+    np.testing.assert_allclose(scanned, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sparse", "regular"])
+def test_seeds_differ(name):
+    first = np.stack([answer(SCHEDULES[name], seed) for seed in range(50)])
+    assert len(np.unique(first.round(6), axis=0)) == 50
+
+
+def test_scalars_are_leaves_to_batch_over():
+    key, step = jax.random.key(0), 120
+    every = jnp.asarray([10, 50, 100])
+
+    def in_force(every):
+        return SparseChanges(3, every).weights(key, 0, step)
+
+    batched = jax.vmap(in_force)(every)
+    np.testing.assert_array_equal(batched, [in_force(int(e)) for e in every])
+    schedules = eqx.filter_vmap(lambda e: SparseChanges(3, e))(every)
+    again = eqx.filter_vmap(lambda s: s.weights(key, 0, step))(schedules)
+    np.testing.assert_array_equal(batched, again)
+
+
+def test_fixed_weights_batch_too():
+    grid = jnp.asarray(simplex_grid(3, 4), jnp.float32)
+    asked = jax.vmap(lambda w: FixedWeights(w).weights(jax.random.key(0), 0, 0))(grid)
+    np.testing.assert_array_equal(asked, grid)
+
+
+# --- SparseChanges
+
+
+@given(seed=seeds, every=st.integers(1, 10**5), draw=st.integers(0, 1000), offset=st.floats(0, 1))
+def test_sparse_weights_are_constant_until_due(seed, every, draw, offset):
+    schedule = SparseChanges(3, every)
+    due = every * draw
+    within = due + int(offset * (every - 1))
+    np.testing.assert_array_equal(
+        answer(schedule, seed, 0, due), answer(schedule, seed, 99, within)
+    )
+    assert not np.allclose(answer(schedule, seed, 0, due), answer(schedule, seed, 0, due + every))
+
+
+def test_sparse_changes_wait_for_an_episode_to_begin():
+    starts = np.arange(0, 400, 23)
+    rows = answers(SparseChanges(2, 100), 0, np.arange(len(starts)), starts)
+    changed = np.flatnonzero(np.abs(np.diff(rows, axis=0)).sum(1)) + 1
+    # Changes fall due at 100, 200 and 300: the episodes from 115, 207 and 322 are the first after.
+    assert starts[changed].tolist() == [115, 207, 322]
+
+
+# --- RegularChanges
+
+
+@given(seed=seeds, episodes=st.integers(1, 25))
+def test_regular_changes_pass_through_their_targets_in_equal_steps(seed, episodes):
+    schedule = RegularChanges(3, episodes)
+    path = answers(schedule, seed, np.arange(25 * 3), 0)
+    key = jax.random.key(seed)
+    targets = [sample_weights(jax.random.fold_in(key, k), 3) for k in range(3)]
+    for k, target in enumerate(targets):
+        np.testing.assert_allclose(path[k * episodes], target, rtol=1e-6)
+    steps = np.diff(path[: 2 * episodes + 1], axis=0)
+    for k in range(2):
+        expected = (np.asarray(targets[k + 1]) - np.asarray(targets[k])) / episodes
+        segment = steps[k * episodes : (k + 1) * episodes]
+        np.testing.assert_allclose(segment, np.tile(expected, (episodes, 1)), atol=1e-6)
+
+
+def test_regular_changes_are_small_by_default():
+    path = answers(RegularChanges(4), 11, np.arange(2000), 0)
+    lengths = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    # The simplex is sqrt(2) across, and a target is ten episodes away.
+    assert lengths.max() <= np.sqrt(2) / 10 + 1e-6
+    assert lengths.min() > 0
+
+
+# --- FixedWeights and WeightSequence
+
+
+def test_fixed_weights_never_change():
+    rows = answers(FixedWeights([0.2, 0.3, 0.5]), 0, np.arange(10), 1000 * np.arange(10))
+    np.testing.assert_array_equal(rows, np.tile(np.float32([0.2, 0.3, 0.5]), (10, 1)))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [0, 1, 2, 2, 2, 2, 2, 2]),
+        ({"every": 2}, [0, 0, 1, 1, 2, 2, 2, 2]),
+        ({"repeat": True}, [0, 1, 2, 0, 1, 2, 0, 1]),
+        ({"every": 100, "unit": "steps"}, [0, 0, 0, 1, 1, 2, 2, 2]),
+        ({"every": 100, "unit": "steps", "repeat": True}, [0, 0, 0, 1, 1, 2, 2, 2]),
+    ],
+)
+def test_sequences_are_played_in_order(options, expected):
+    rows = answers(WeightSequence(SEQUENCE, **options), 0, np.arange(8), 40 * np.arange(8))
+    np.testing.assert_array_equal(rows, np.float32(SEQUENCE)[expected])
+
+
+# --- bad schedules
+
+
+@pytest.mark.parametrize("every", [0, -3, np.int64(0), 2**31])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda every: SparseChanges(2, every),
+        lambda every: RegularChanges(2, every),
+        lambda every: WeightSequence([[1.0, 0.0]], every=every),
+    ],
+)
+def test_bad_intervals_are_refused(build, every):
+    with pytest.raises(InputError, match=r"must be a whole number from 1 to 2147483647, not "):
+        build(every)
+
+
+@pytest.mark.parametrize("value", [1.5, "ten", None, True, [10, 20]])
+def test_intervals_must_be_whole_numbers(value):
+    with pytest.raises(InputError, match="must be a whole number"):
+        _count("the interval", value)
+
+
+@pytest.mark.parametrize("schedule", [SparseChanges, RegularChanges])
+def test_schedules_need_objectives(schedule):
+    with pytest.raises(InputError, match="the number of objectives must be a whole number"):
+        schedule(0, 10)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "sentence"),
+    [
+        ([], "a weight sequence needs at least one row of weights, not []"),
+        ("0.2,0.8", "a weight sequence needs at least one row of weights, not '0.2,0.8'"),
+        ([0.2, 0.8], "row 0 of the weight sequence must be one list of numbers"),
+        ([[0.2, 0.8], [1.0]], "row 1 of the weight sequence must be 2 numbers"),
+        ([[0.2, 0.8], [0.2, 0.7]], "row 1 of the weight sequence must sum to 1"),
+        ([[0.2, 0.8], [np.nan, 1.0]], "row 1 of the weight sequence must be finite"),
+        ([[0.2, 0.8], [-1.0, 2.0]], "row 1 of the weight sequence must be 0 or more"),
+    ],
+)
+def test_bad_sequences_are_refused(sequence, sentence):
+    with pytest.raises(InputError) as caught:
+        WeightSequence(sequence)
+    assert sentence in str(caught.value)
+
+
+def test_bad_units_are_refused():
+    with pytest.raises(InputError, match="choose one of: episodes, steps"):
+        WeightSequence([[1.0]], unit="minutes")
+
+
+def test_fixed_weights_are_checked():
+    with pytest.raises(InputError, match="the weights must sum to 1"):
+        FixedWeights([0.5, 0.4])
+
+
+def test_the_schedule_itself_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        WeightSchedule()  # type: ignore[abstract]

@@ -1,0 +1,80 @@
+"""Windvane: deep multi-objective reinforcement learning with weights that change while agents act.
+
+The public names below are imported when they are first used, so that `import windvane` stays quick
+and needs neither JAX nor the command line's packages. Importing the package also registers its
+Gymnasium ids, where Gymnasium is installed.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from windvane.version import __version__
+
+if TYPE_CHECKING:
+    from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+    from windvane.envs.environment import Environment
+    from windvane.envs.minecart import Minecart
+    from windvane.envs.minecart_config import MinecartConfig
+    from windvane.errors import InputError
+    from windvane.oracle import coverage_set, optimal_value, regret
+    from windvane.weights import (
+        FixedWeights,
+        RegularChanges,
+        SparseChanges,
+        WeightSchedule,
+        WeightSequence,
+    )
+
+__all__ = [
+    "DeepSeaTreasure",
+    "Environment",
+    "FixedWeights",
+    "InputError",
+    "Minecart",
+    "MinecartConfig",
+    "RegularChanges",
+    "SparseChanges",
+    "WeightSchedule",
+    "WeightSequence",
+    "__version__",
+    "coverage_set",
+    "optimal_value",
+    "regret",
+]
+
+_HOMES = {
+    "DeepSeaTreasure": "windvane.envs.deep_sea_treasure",
+    "Environment": "windvane.envs.environment",
+    "FixedWeights": "windvane.weights",
+    "InputError": "windvane.errors",
+    "Minecart": "windvane.envs.minecart",
+    "MinecartConfig": "windvane.envs.minecart_config",
+    "RegularChanges": "windvane.weights",
+    "SparseChanges": "windvane.weights",
+    "WeightSchedule": "windvane.weights",
+    "WeightSequence": "windvane.weights",
+    "coverage_set": "windvane.oracle",
+    "optimal_value": "windvane.oracle",
+    "regret": "windvane.oracle",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the file it lives in."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported yet or not."""
+    return sorted({*globals(), *__all__})
+
+
+if find_spec("gymnasium"):
+    from windvane.registration import register as _register
+
+    _register()

@@ -1,0 +1,234 @@
+"""The command line: `windvane oracle`, `windvane render`.
+
+What may not live here: anything a library user would want; this file parses, calls and prints.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import jax
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
+from windvane.envs.environment import Environment
+from windvane.envs.minecart import Minecart
+from windvane.envs.minecart_config import PAPER, MinecartConfig
+from windvane.errors import InputError, require_positive_int
+from windvane.progress import progress_display
+from windvane.version import __version__
+from windvane.weights import parse_weights
+
+Problem = Annotated[Literal["minecart", "dst"], tyro.conf.Positional]
+
+PAPER_GAMMA = {"minecart": 0.98, "dst": 0.95}
+
+DESCRIPTION = """Multi-objective deep reinforcement learning whose priorities change while the
+agent acts.
+
+Try first:
+
+  windvane oracle dst                 what is optimal in Deep Sea Treasure, and for which weights
+  windvane oracle minecart            the same for Minecart
+  windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
+                                      watch the optimal trip for these prices
+"""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Which instance of the problem."""
+
+    config: Path | None = None
+    """Minecart only: a JSON file with mines, ores and capacity. Default: the paper's instance."""
+    deterministic: bool = False
+    """Minecart only: every mine yields exactly its mean."""
+    frame_skip: int = 4
+    """Minecart only: frames that each action lasts."""
+    map: str = "paper"
+    """Deep Sea Treasure only: paper, convex, concave, or a text file with one row of numbers a
+    line (0 is sea, above 0 a treasure, below 0 sea floor)."""
+    time_limit: int | None = None
+    """Steps after which an episode is cut. Default: 1000 for minecart, 100 for dst."""
+
+    def build(self, problem: str) -> Environment:
+        """The environment."""
+        if problem == "dst":
+            return DeepSeaTreasure(_read_map(self.map), time_limit=_default(self.time_limit, 100))
+        config = PAPER if self.config is None else MinecartConfig.from_json(self.config)
+        return Minecart(
+            config,
+            deterministic=self.deterministic,
+            frame_skip=self.frame_skip,
+            time_limit=_default(self.time_limit, 1000),
+        )
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Print the coverage set of a problem and draw which behaviour is optimal for which weights.
+
+    Minecart's search takes a few minutes for an instance it has not seen; its result is cached,
+    and a stopped search goes on where it was.
+    """
+
+    problem: Problem
+    """The problem."""
+    instance: tyro.conf.OmitArgPrefixes[Instance]
+    gamma: float | None = None
+    """Discount factor. Default: the paper's, 0.98 for minecart and 0.95 for dst."""
+    out: Path = Path("out")
+    """Folder for the figures and for coverage-set.csv."""
+
+    def run(self, console: Console) -> None:
+        """Solve, print, draw."""
+        from windvane import oracle, plots
+
+        env = self.instance.build(self.problem)
+        gamma = oracle.check_gamma(PAPER_GAMMA[self.problem] if self.gamma is None else self.gamma)
+        _make_folder(self.out)
+        with progress_display(console) as progress:
+            coverage = oracle.coverage_set(env, gamma, progress)
+        console.print(_coverage_table(env, coverage))
+        for what, error in coverage.errors.items():
+            console.print(f"[dim]{what}: {error:.2g}[/dim]")
+        names = plots.regions(coverage)[0]
+        console.print(f"{len(coverage)} policies with {len(names)} distinct behaviours")
+        front = oracle.pareto_front(env, gamma) if self.problem == "dst" else coverage
+        figures = plots.oracle_figures(env, coverage, front.values)
+        written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
+        written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
+        console.print("written: " + ", ".join(str(path) for path in written))
+
+
+@dataclass(frozen=True)
+class Render:
+    """Write a GIF (animated) or a PNG (a strip of frames) of one episode."""
+
+    problem: Problem
+    """The problem."""
+    instance: tyro.conf.OmitArgPrefixes[Instance]
+    weights: str | None = None
+    """Weights such as 0.6,0.2,0.2: show the optimal policy for them. Default: random actions."""
+    gamma: float | None = None
+    """Discount factor of the optimal policy. Default: the paper's."""
+    out: Path = Path("out/episode.gif")
+    """File to write; its ending, .gif or .png, says what."""
+    size: int = 240
+    """Height of a frame in pixels."""
+    steps: int = 100
+    """Most steps to show."""
+    fps: int = 6
+    """Frames a second of a GIF."""
+    seed: int = 0
+    """Seed of the episode."""
+
+    def run(self, console: Console) -> None:
+        """Play and draw."""
+        from windvane import oracle, rendering
+
+        for name in ("size", "steps", "fps"):
+            require_positive_int(f"--{name}", getattr(self, name))
+        rendering.check_path(self.out)
+        env = self.instance.build(self.problem)
+        plan = rendering.RandomPlan(env.num_actions, jax.random.key(self.seed))
+        if self.weights is not None:
+            weights = parse_weights(self.weights, env.num_objectives)
+            gamma = PAPER_GAMMA[self.problem] if self.gamma is None else self.gamma
+            with progress_display(console) as progress:
+                coverage = oracle.coverage_set(env, gamma, progress)
+            best = int(coverage.best(weights))
+            plan = coverage.plan(best)
+            value = float(weights @ coverage.values[best])
+            console.print(f"{coverage.behaviours[best]}; value {value:.4f}")
+        _make_folder(self.out.parent)
+        episode = rendering.film(env, plan, jax.random.key(self.seed), self.steps, self.size)
+        rendering.write(episode.frames, self.out, self.fps)
+        earned = ", ".join(
+            f"{name} {amount:.3f}"
+            for name, amount in zip(env.objective_names, episode.rewards.sum(0), strict=True)
+        )
+        ending = "terminated" if episode.terminated else "was cut"
+        console.print(
+            f"the episode {ending} after {len(episode.rewards)} steps and earned {earned}"
+        )
+        console.print(f"written: {self.out}")
+
+
+Command = (
+    Annotated[Oracle, tyro.conf.subcommand("oracle")]
+    | Annotated[Render, tyro.conf.subcommand("render")]
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 0 if it went well, 2 on bad input, 130 when stopped from the keyboard."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    console = Console()
+    if arguments[:1] == ["--version"]:
+        console.print(f"windvane {__version__}", highlight=False)
+        return 0
+    command = tyro.cli(
+        Command, prog="windvane", description=DESCRIPTION, args=arguments or ["--help"]
+    )  # type: ignore[arg-type]
+    try:
+        command.run(console)
+    except InputError as error:
+        print(f"windvane: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("windvane: stopped; the same command goes on where it was", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _default(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
+
+
+def _read_map(name: str) -> "str | np.ndarray":
+    if name in MAPS:
+        return name
+    path = Path(name)
+    if not path.exists():
+        raise InputError(f"unknown map {name!r}; choose {', '.join(MAPS)} or name a text file")
+    try:
+        return np.loadtxt(path, ndmin=2)
+    except ValueError as error:
+        raise InputError(f"the map {path} is not a table of numbers: {error}") from error
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {path}: {error.strerror}") from error
+
+
+def _coverage_table(env: Environment, coverage) -> Table:
+    table = Table(title=f"Coverage set, gamma = {coverage.gamma:g}", title_justify="left")
+    table.add_column("", justify="right")
+    for name in env.objective_names:
+        table.add_column(name, justify="right")
+    table.add_column("behaviour")
+    for index, (value, behaviour) in enumerate(
+        zip(coverage.values, coverage.behaviours, strict=True)
+    ):
+        table.add_row(str(index + 1), *(f"{v:.4f}" for v in value), behaviour)
+    return table
+
+
+def _write_csv(env: Environment, coverage, path: Path) -> Path:
+    lines = [",".join([*env.objective_names, "behaviour"])]
+    for value, behaviour in zip(coverage.values, coverage.behaviours, strict=True):
+        lines.append(",".join([*(f"{v:.6f}" for v in value), f'"{behaviour}"']))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

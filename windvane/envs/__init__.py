@@ -1,0 +1,1 @@
+"""Environments: the interface, the paper's two problems, and drivers for episodes."""

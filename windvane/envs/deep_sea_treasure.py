@@ -1,0 +1,195 @@
+"""Deep Sea Treasure: a submarine dives for one treasure, and the richer ones lie further away.
+
+State, dynamics, reward and the three known maps. Pictures live in `deep_sea_treasure_drawing`.
+"""
+
+from collections import deque
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt8
+from numpy.typing import ArrayLike
+
+from windvane.envs import deep_sea_treasure_drawing
+from windvane.envs.environment import Environment, ObservationKind, check_observation
+from windvane.errors import InputError, choose, require_positive_int
+
+MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
+"""What each action adds to (row, column)."""
+
+FLOOR = -10.0
+"""How the maps below mark sea floor; any negative number does."""
+
+
+def _sea(rows: int, columns: int, treasures: dict[tuple[int, int], float]) -> np.ndarray:
+    """Open sea with `treasures` lying on a floor that fills their columns downwards."""
+    sea_map = np.zeros((rows, columns))
+    for (row, column), value in treasures.items():
+        sea_map[row, column] = value
+        sea_map[row + 1 :, column] = FLOOR
+    sea_map.setflags(write=False)
+    return sea_map
+
+
+MAPS = {
+    "paper": _sea(12, 12, {
+        (2, 0): 18, (2, 1): 26, (2, 2): 31, (4, 3): 44, (4, 4): 48.2,
+        (5, 5): 56, (8, 6): 72, (8, 7): 76.3, (10, 8): 90, (11, 9): 100,
+    }),
+    "convex": _sea(11, 11, {
+        (1, 0): 0.7, (2, 1): 8.2, (3, 2): 11.5, (4, 3): 14.0, (4, 4): 15.1,
+        (4, 5): 16.1, (7, 6): 19.6, (7, 7): 20.3, (9, 8): 22.4, (10, 9): 23.7,
+    }),
+    "concave": _sea(11, 11, {
+        (1, 0): 1, (2, 1): 2, (3, 2): 3, (4, 3): 5, (4, 4): 8,
+        (4, 5): 16, (7, 6): 24, (7, 7): 50, (9, 8): 74, (10, 9): 124,
+    }),
+}  # fmt: skip
+"""The paper's map, the convex one of Yang et al. (2019), the concave one of Vamplew et al."""
+
+
+class DeepSeaTreasureState(eqx.Module):
+    """(row, column) of the submarine now and one step ago."""
+
+    position: Int32[Array, "2"]
+    previous_position: Int32[Array, "2"]
+
+
+class DeepSeaTreasure(Environment[DeepSeaTreasureState]):
+    """Two objectives: the treasure's value when it is reached, and -1 for every step.
+
+    `sea_map` is the name of one of `MAPS`, or a table of numbers: 0 is open sea, a positive number
+    a treasure of that value, a negative one sea floor. The submarine starts at (0, 0); a move off
+    the map or into the floor leaves it in place; the first treasure ends the episode.
+    """
+
+    sea_map: Float[Array, "rows columns"]
+    frames: UInt8[Array, "rows columns 48 48 3"] | None
+    """Every possible frame, so that drawing one is a look-up; only kept for pixel observations."""
+    observation: ObservationKind = eqx.field(static=True)
+    time_limit: int = eqx.field(static=True)
+
+    action_names: ClassVar[tuple[str, ...]] = ("up", "down", "left", "right")
+
+    def __init__(
+        self,
+        sea_map: str | ArrayLike = "paper",
+        *,
+        observation: str = "features",
+        time_limit: int = 100,
+    ):
+        """Build an instance.
+
+        `observation` is "features" or "pixels"; `time_limit` is where drivers truncate an episode.
+        """
+        self.observation = check_observation(observation)
+        self.time_limit = require_positive_int("time_limit", time_limit)
+        self.sea_map = jnp.asarray(check_map(sea_map))
+        pixels = self.observation == "pixels"
+        self.frames = deep_sea_treasure_drawing.all_frames(self.sea_map) if pixels else None
+
+    @property
+    def objective_names(self) -> tuple[str, ...]:
+        """The treasure's value, then time."""
+        return ("treasure", "time")
+
+    @property
+    def reward_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Treasure from 0 to the richest; time is always -1."""
+        richest = float(self.sea_map.max())
+        return np.asarray([0, -1], np.float32), np.asarray([richest, -1], np.float32)
+
+    @property
+    def feature_bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns, from 0."""
+        return np.zeros(2, np.int32), np.asarray(self.sea_map.shape, np.int32) - 1
+
+    def reset(self, key: Key[Array, ""]) -> DeepSeaTreasureState:
+        """The submarine at the surface, top left. The key is not used."""
+        del key
+        start = jnp.zeros(2, jnp.int32)
+        return DeepSeaTreasureState(start, start)
+
+    def step(
+        self, state: DeepSeaTreasureState, action: Int[Array, ""], key: Key[Array, ""]
+    ) -> tuple[DeepSeaTreasureState, Float[Array, "2"], Bool[Array, ""]]:
+        """Move by one cell. The key is not used."""
+        del key
+        here = state.position
+        last = np.asarray(self.sea_map.shape, np.int32) - 1
+        target = jnp.clip(here + jnp.asarray(MOVES)[action], 0, last)
+        floor = self.sea_map[target[0], target[1]] < 0
+        there = jnp.where(floor, here, target).astype(jnp.int32)
+        treasure = jnp.maximum(self.sea_map[there[0], there[1]], 0)
+        reward = jnp.stack([treasure, jnp.full_like(treasure, -1)])
+        return DeepSeaTreasureState(there, here), reward, treasure > 0
+
+    def features(self, state: DeepSeaTreasureState) -> Int32[Array, "2"]:
+        """Row and column."""
+        return state.position
+
+    def views(self, state: DeepSeaTreasureState) -> tuple[Int32[Array, "2"], Int32[Array, "2"]]:
+        """The position of one step ago and of now."""
+        return state.previous_position, state.position
+
+    def frame(self, view: Int32[Array, "2"]) -> UInt8[Array, "48 48 3"]:
+        """The paper's input frame."""
+        if self.frames is None:
+            return deep_sea_treasure_drawing.frame(self.sea_map, view)
+        return self.frames[view[0], view[1]]
+
+    def draw(self, state: DeepSeaTreasureState, size: int) -> UInt8[Array, "height width 3"]:
+        """The same scene at any size, with the treasures' values where a cell has room.
+
+        Digits need the numbers themselves, so `sea_map` must not be traced here: compile
+        `lambda state: env.draw(state, size)` rather than `env.draw`.
+        """
+        with jax.ensure_compile_time_eval():
+            scenery = deep_sea_treasure_drawing.scenery(np.asarray(self.sea_map), size)
+        return deep_sea_treasure_drawing.draw_submarine(
+            scenery, self.sea_map.shape[0], state.position, state.previous_position
+        )
+
+
+def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:
+    """Return the map as an array of numbers, or say what is wrong with it."""
+    if isinstance(sea_map, str):
+        return MAPS[choose("map", sea_map, tuple(MAPS))]
+    try:
+        table = np.asarray(sea_map, float)
+    except (TypeError, ValueError):
+        raise InputError("a map must be a table of numbers with rows of one length") from None
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(f"a map must be a table of rows and columns, not of shape {table.shape}")
+    if not np.isfinite(table).all():
+        raise InputError(f"a map must hold finite numbers, not {table[~np.isfinite(table)][0]}")
+    if table[0, 0] != 0:
+        raise InputError(f"the start of a map, its first cell, must be 0, not {table[0, 0]:g}")
+    if not (table > 0).any():
+        raise InputError("a map needs a treasure, a number above 0, and this one has none")
+    if not (reachable_distances(table)[table > 0] >= 0).any():
+        raise InputError("a map needs a treasure that the start can reach past the sea floor")
+    return table
+
+
+def reachable_distances(sea_map: Float[np.ndarray, "rows columns"]) -> np.ndarray:
+    """Fewest steps from the start to every cell, or -1 where no path leads.
+
+    A path may end on a treasure but not cross one, since the first treasure ends the episode.
+    """
+    distances = np.full(sea_map.shape, -1)
+    distances[0, 0] = 0
+    queue = deque([(0, 0)])
+    while queue:
+        here = queue.popleft()
+        if sea_map[here] > 0:
+            continue
+        for row, column in (np.asarray(here) + MOVES).tolist():
+            inside = 0 <= row < sea_map.shape[0] and 0 <= column < sea_map.shape[1]
+            if inside and sea_map[row, column] >= 0 and distances[row, column] < 0:
+                distances[row, column] = distances[here] + 1
+                queue.append((row, column))
+    return distances

@@ -1,0 +1,296 @@
+"""The native environments as Gymnasium environments, by MO-Gymnasium's conventions, and their ids.
+
+One environment lives here, many at once in `gymnasium_vector`. Importing this file needs
+Gymnasium; nothing else in `windvane.envs` imports it.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Discrete
+from jaxtyping import Array, UInt32
+from numpy.typing import ArrayLike
+
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.environment import FRAME_SIZE, Environment
+from windvane.envs.minecart import Minecart
+from windvane.envs.minecart_config import PAPER, MinecartConfig
+from windvane.envs.packing import Packing
+from windvane.envs.window import Window
+from windvane.errors import InputError, choose, require_positive_int
+
+RENDER_MODES = ("human", "rgb_array")
+
+
+class Stream(NamedTuple):
+    """A source of keys: the n-th reset or step since seeding uses the n-th key."""
+
+    seed: UInt32[Array, "2"]
+    used: UInt32[Array, ""]
+
+    @classmethod
+    def of(cls, seed: int) -> "Stream":
+        """The stream of a seed of any size."""
+        return cls(np.random.SeedSequence(seed).generate_state(2), np.zeros((), np.uint32))  # type: ignore[arg-type]
+
+    def next(self) -> tuple[Array, "Stream"]:
+        """One key, and the rest of the stream."""
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.seed), self.used)
+        return key, Stream(self.seed, self.used + 1)
+
+
+class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
+    """One native environment with a vector reward.
+
+    A seed given to `reset` determines everything that follows; resets without a seed continue.
+    Episodes are cut by `gymnasium.make`'s time limit, not here.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 12}  # noqa: RUF012
+
+    def __init__(
+        self, native: Environment[Any], *, render_mode: str | None = None, render_size: int = 480
+    ):
+        """Wrap `native`; pictures are `render_size` pixels high."""
+        self.native = native
+        self.render_mode = check_render_mode(render_mode)
+        self.render_size = require_positive_int("render_size", render_size)
+        self.observation_space = observation_space(native)
+        self.action_space = Discrete(native.num_actions)
+        self.reward_space = reward_space(native)
+        self.reward_dim = native.num_objectives
+        title, fps = type(native).__name__, self.metadata["render_fps"]
+        self._window = Window(title, fps) if render_mode == "human" else None
+        leaves, structure = jax.tree.flatten(native)
+        self._leaves = tuple(leaves)
+        self._programs = _compile(structure, tuple(map(_shape_of, leaves)))
+        # Ready on the device: converting a number on every step would cost as much as the step.
+        self._actions = [jnp.asarray(action) for action in range(native.num_actions)]
+        self._memory: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; a seed begins a new stream of randomness as well."""
+        super().reset(seed=seed, options=options)
+        if seed is not None or self._memory is None:
+            stream = Stream.of(self.np_random_seed)
+            self._memory, observation = self._programs.first(self._leaves, stream)
+        else:
+            self._memory, observation = self._programs.reset(self._leaves, self._memory)
+        observation = np.array(observation)
+        self._frame = observation[-1]
+        self._show()
+        return observation, {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:  # type: ignore[override]
+        """Take an action; the reward is a fresh vector, one number an objective."""
+        if self._memory is None:
+            raise ResetNeeded("call reset before the first step")
+        programs = self._programs
+        self._memory, frame = programs.step(
+            self._leaves, self._memory, self._actions[self._check(action)]
+        )
+        told = np.asarray(self._memory)
+        if frame is None:
+            observation = programs.features(told)
+        else:
+            previous, self._frame = self._frame, np.asarray(frame)
+            observation = np.stack((previous, self._frame))
+        if self._window is not None:
+            self._show()
+        return observation, programs.reward(told), bool(programs.terminated(told)), False, {}
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """The current picture, or None where a window shows it."""
+        if self._memory is None:
+            raise ResetNeeded("call reset before render")
+        if self.render_mode == "rgb_array":
+            return np.array(self._draw(self.state))
+        self._show()
+        return None
+
+    @property
+    def state(self) -> Any:
+        """The native environment's state."""
+        if self._memory is None:
+            raise ResetNeeded("call reset before reading the state")
+        return self._programs.state(self._memory)
+
+    def pareto_front(self, gamma: float) -> list[np.ndarray]:
+        """Discounted values of the undominated policies.
+
+        Deep Sea Treasure has them all; of Minecart's only those on the convex hull are known.
+        """
+        from windvane import oracle
+
+        if isinstance(self.native, DeepSeaTreasure):
+            return list(oracle.pareto_front(self.native, gamma).values)
+        return self.convex_coverage_set(gamma)
+
+    def convex_coverage_set(self, gamma: float) -> list[np.ndarray]:
+        """Discounted values of the policies that are best for some weights."""
+        from windvane import oracle
+
+        return list(oracle.coverage_set(self.native, gamma).values)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+
+    def _check(self, action: Any) -> int:
+        try:
+            index = operator.index(action)
+        except TypeError:
+            index = -1
+        if not 0 <= index < len(self._actions):
+            last = len(self._actions) - 1
+            raise InputError(f"an action must be a whole number from 0 to {last}, not {action!r}")
+        return index
+
+    @functools.cached_property
+    def _draw(self) -> Callable[[Any], Array]:
+        return jax.jit(lambda state: self.native.draw(state, self.render_size))
+
+    def _show(self) -> None:
+        if self._window is not None:
+            self._window.show(np.asarray(self._draw(self.state)))
+
+
+class _Programs(NamedTuple):
+    """What a single environment compiles, and how the host reads the memory it hands back."""
+
+    first: Callable[..., tuple[Array, Array]]
+    reset: Callable[..., tuple[Array, Array]]
+    step: Callable[..., tuple[Array, Array | None]]
+    state: Callable[[Array], Any]
+    features: Callable[[np.ndarray], np.ndarray]
+    reward: Callable[[np.ndarray], np.ndarray]
+    terminated: Callable[[np.ndarray], np.ndarray]
+
+
+@functools.lru_cache(maxsize=64)
+def _compile(structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> _Programs:
+    """Programs shared by all environments of one structure.
+
+    The memory between two calls is one array of bytes: features, reward and `terminated` of the
+    last call, the state, and the stream of keys. Pixels travel beside it; a step draws the newest
+    frame alone, since the host still has the one before.
+    """
+
+    def begin(leaves: Any, stream: Stream) -> Any:
+        env = jax.tree.unflatten(structure, leaves)
+        key, stream = stream.next()
+        state = env.reset(key)
+        reward = jnp.zeros(env.num_objectives, jnp.float32)
+        told = (env.features(state), reward, jnp.asarray(False))
+        return (told, state, stream), env.observe(state)
+
+    def advance(leaves: Any, memory: Any, action: Array) -> Any:
+        env = jax.tree.unflatten(structure, leaves)
+        _, state, stream = memory
+        key, stream = stream.next()
+        state, reward, terminated = env.step(state, action, key)
+        told = (env.features(state), reward.astype(jnp.float32), terminated)
+        frame = env.frame(env.views(state)[1]) if env.observation == "pixels" else None
+        return (told, state, stream), frame
+
+    packing = Packing.of(jax.eval_shape(begin, shapes, Stream.of(0))[0])
+
+    def packed(memory: Any, seen: Any) -> Any:
+        return packing.pack(memory), seen
+
+    return _Programs(
+        first=jax.jit(lambda leaves, stream: packed(*begin(leaves, stream))),
+        reset=jax.jit(lambda leaves, memory: packed(*begin(leaves, packing.unpack(memory)[2]))),
+        step=jax.jit(
+            lambda leaves, memory, action: packed(*advance(leaves, packing.unpack(memory), action))
+        ),
+        state=jax.jit(lambda memory: packing.unpack(memory)[1]),
+        features=packing.reader(0),
+        reward=packing.reader(1),
+        terminated=packing.reader(2),
+    )
+
+
+def _shape_of(leaf: Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+
+def check_render_mode(render_mode: str | None) -> str | None:
+    """Return `render_mode` if it is one, or None."""
+    return None if render_mode is None else choose("render_mode", render_mode, RENDER_MODES)
+
+
+def observation_space(env: Environment[Any]) -> Box:
+    """Two frames, or the feature vector within its bounds."""
+    if env.observation == "pixels":
+        return Box(0, 255, (2, FRAME_SIZE, FRAME_SIZE, 3), np.uint8)
+    low, high = env.feature_bounds
+    return Box(low, high, dtype=low.dtype.type)
+
+
+def reward_space(env: Environment[Any]) -> Box:
+    """The reward vector within its bounds."""
+    low, high = env.reward_bounds
+    return Box(low, high, dtype=np.float32)
+
+
+def native_minecart(
+    config: MinecartConfig | str | Path | None = None,
+    deterministic: bool = False,
+    frame_skip: int = 4,
+    observation: str = "features",
+) -> Minecart:
+    """A Minecart from what `gymnasium.make` is given: `config` may be a path to a JSON file."""
+    if config is None:
+        config = PAPER
+    elif not isinstance(config, MinecartConfig):
+        config = MinecartConfig.from_json(config)
+    return Minecart(
+        config, deterministic=deterministic, frame_skip=frame_skip, observation=observation
+    )
+
+
+def make_minecart(
+    render_mode: str | None = None, render_size: int = 480, **kwargs: Any
+) -> WindvaneEnv:
+    """Entry point of `windvane/Minecart-v0`; the rest goes to `native_minecart`."""
+    return WindvaneEnv(native_minecart(**kwargs), render_mode=render_mode, render_size=render_size)
+
+
+def make_deep_sea_treasure(
+    sea_map: str | ArrayLike = "paper",
+    observation: str = "features",
+    render_mode: str | None = None,
+    render_size: int = 480,
+) -> WindvaneEnv:
+    """Entry point of `windvane/DeepSeaTreasure-v0`."""
+    native = DeepSeaTreasure(sea_map, observation=observation)
+    return WindvaneEnv(native, render_mode=render_mode, render_size=render_size)
+
+
+def register() -> None:
+    """Make the ids known to Gymnasium; calling it again changes nothing."""
+    for name, maker, steps in (
+        ("Minecart", "make_minecart", 1000),
+        ("DeepSeaTreasure", "make_deep_sea_treasure", 100),
+    ):
+        if f"windvane/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(
+                f"windvane/{name}-v0",
+                entry_point=f"windvane.envs.gymnasium:{maker}",
+                vector_entry_point=f"windvane.envs.gymnasium_vector:{maker}",
+                max_episode_steps=steps,
+                # The checker expects a number where MO-Gymnasium's convention has a vector.
+                disable_env_checker=True,
+            )

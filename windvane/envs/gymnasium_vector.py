@@ -1,0 +1,347 @@
+"""Many copies of a native environment as one Gymnasium vector environment, stepped in one call.
+
+Given the same seeds, copy `i` does what the `i`-th of a list of single environments would do.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Array, Bool, Float, Int32, Num
+from numpy.typing import ArrayLike
+
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.environment import Environment
+from windvane.envs.episodes import where
+from windvane.envs.gymnasium import (
+    Stream,
+    WindvaneEnv,
+    check_render_mode,
+    native_minecart,
+    observation_space,
+    reward_space,
+)
+from windvane.errors import InputError, require_positive_int
+
+AUTORESET_MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+
+SHARE = 128
+"""Fewest copies that are worth a core of their own."""
+
+
+class Copies(NamedTuple):
+    """What copies remember between two steps; every array has a leading axis of copies."""
+
+    state: Any
+    time: Int32[Array, ""]
+    ended: Bool[Array, ""]
+    stream: Stream
+    seen: Num[Array, "..."]
+
+
+class Step(NamedTuple):
+    """What a step of the copies led to, before any reset."""
+
+    state: Any
+    reward: Float[Array, " objectives"]
+    terminated: Bool[Array, ""]
+
+
+class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """`num_envs` copies with vector rewards.
+
+    `autoreset_mode` says when a copy whose episode ended begins the next: on the step after
+    (`NEXT_STEP`, whose action is then ignored) or at once (`SAME_STEP`, with the last observation
+    in `infos["final_obs"]`).
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "render_modes": ["rgb_array"],
+        "render_fps": WindvaneEnv.metadata["render_fps"],
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        native: Environment[Any],
+        num_envs: int,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+        render_size: int = 480,
+    ):
+        """Make `num_envs` copies; episodes are cut at `max_episode_steps` (or `time_limit`)."""
+        self.native = native
+        self.num_envs = require_positive_int("num_envs", num_envs)
+        steps = native.time_limit if max_episode_steps is None else max_episode_steps
+        self.max_episode_steps = require_positive_int("max_episode_steps", steps)
+        self.autoreset_mode = check_autoreset_mode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = check_render_mode(render_mode)
+        if render_mode == "human":
+            raise InputError('a vector environment has no render_mode "human"; use "rgb_array"')
+        self.render_size = require_positive_int("render_size", render_size)
+        self.single_observation_space = observation_space(native)
+        self.single_action_space = Discrete(native.num_actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.reward_space = reward_space(native)
+        self.reward_dim = native.num_objectives
+        leaves, structure = jax.tree.flatten(native)
+        self._leaves = tuple(leaves)
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        self._programs = _compile(structure, self.max_episode_steps, same_step)
+        self._shares = _shares(self.num_envs)
+        self._copies: list[Copies] = []
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode in every copy.
+
+        A number seeds copy `i` with `seed + i`, a list seeds each copy; a copy without a seed
+        continues its stream of randomness.
+        """
+        del options
+        streams = self._streams(seed)
+        self._copies = [
+            self._programs.begin(self._leaves, Stream(streams.seed[share], streams.used[share]))
+            for share in self._shares
+        ]
+        return _joined([copies.seen for copies in self._copies]), {}
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Take one action a copy; rewards are a (num_envs, objectives) array."""
+        if not self._copies:
+            raise ResetNeeded("call reset before the first step")
+        chosen = self._check(actions)
+        before, told = self._copies, []
+        # Calls return before their work is done, so the shares run side by side.
+        for share, copies in zip(self._shares, before, strict=True):
+            stepped = self._programs.step(self._leaves, copies, chosen[share])
+            told.append(self._programs.settle(self._leaves, copies, stepped))
+        self._copies = [after for after, *_ in told]
+        seen = _joined([copies.seen for copies in self._copies])
+        reward, terminated, truncated = (
+            np.array(_joined(parts)) for parts in zip(*(part for _, part, _ in told), strict=True)
+        )
+        infos = {}
+        if told[0][2] is not None and (ended := terminated | truncated).any():
+            infos = self._final_infos(before, _joined([final for *_, final in told]), ended)
+        return seen, reward, terminated, truncated, infos
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """One picture a copy."""
+        if self.render_mode is None:
+            return None
+        states = self.state
+        each = [jax.tree.map(lambda x, i=i: x[i], states) for i in range(self.num_envs)]
+        return tuple(np.array(self._draw(state)) for state in each)
+
+    @property
+    def state(self) -> Any:
+        """The copies' native states, with a leading axis of copies."""
+        if not self._copies:
+            raise ResetNeeded("call reset before reading the state")
+        states = [copies.state for copies in self._copies]
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *states)
+
+    def _streams(self, seed: int | Sequence[int | None] | None) -> Stream:
+        """The copies' streams, those with a seed begun anew."""
+        if isinstance(seed, (int, np.integer)):
+            seed = [int(seed) + i for i in range(self.num_envs)]
+        seeds = [None] * self.num_envs if seed is None else list(seed)
+        if len(seeds) != self.num_envs:
+            raise InputError(f"a list of seeds must have {self.num_envs} entries, not {len(seeds)}")
+        if any(one is not None and one < 0 for one in seeds):
+            lowest = min(one for one in seeds if one is not None)
+            raise InputError(f"a seed must be 0 or more, not {lowest}")
+        if not self._copies:
+            spare = int(self.np_random.integers(2**63))
+            seeds = [spare + i if one is None else one for i, one in enumerate(seeds)]
+        new = {i: Stream.of(one) for i, one in enumerate(seeds) if one is not None}
+        if len(new) == self.num_envs:
+            return Stream(*map(np.stack, zip(*new.values(), strict=True)))  # type: ignore[arg-type]
+        parts = zip(*(copies.stream for copies in self._copies), strict=True)
+        streams = Stream(*map(np.concatenate, parts))  # type: ignore[arg-type]
+        for i, stream in new.items():
+            streams.seed[i], streams.used[i] = stream  # type: ignore[index]
+        return streams
+
+    def _check(self, actions: ArrayLike) -> np.ndarray:
+        chosen = np.asarray(actions)
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            got = f"{chosen.dtype} of shape {chosen.shape}"
+            raise InputError(f"actions must be {self.num_envs} whole numbers, not {got}")
+        if chosen.min() < 0 or chosen.max() >= self.native.num_actions:
+            wrong = chosen[(chosen < 0) | (chosen >= self.native.num_actions)][0]
+            raise InputError(
+                f"an action must be from 0 to {self.native.num_actions - 1}, and one is {wrong}"
+            )
+        return chosen.astype(np.int32)
+
+    def _final_infos(
+        self, before: list[Copies], final: np.ndarray, ended: np.ndarray
+    ) -> dict[str, Any]:
+        """What Gymnasium's own vector environments tell of the episodes that ended."""
+        last = final[ended]
+        if self.native.observation == "pixels":
+            shares = zip(self._shares, before, strict=True)
+            frames = [np.asarray(copies.seen)[ended[share], 1] for share, copies in shares]
+            last = np.stack((np.concatenate(frames), last), axis=1)
+        observations = np.full(self.num_envs, None, object)
+        for i, observation in zip(np.flatnonzero(ended), last, strict=True):
+            observations[i] = observation
+        return {
+            "final_obs": observations,
+            "_final_obs": ended.copy(),
+            "final_info": {},
+            "_final_info": ended.copy(),
+        }
+
+    @functools.cached_property
+    def _draw(self) -> Callable[[Any], Array]:
+        return jax.jit(lambda state: self.native.draw(state, self.render_size))
+
+
+class _Programs(NamedTuple):
+    """What all environments of one structure share."""
+
+    begin: Callable[..., Copies]
+    step: Callable[..., Step]
+    settle: Callable[..., tuple[Copies, tuple[Array, Array, Array], Array | None]]
+
+
+@functools.lru_cache(maxsize=64)
+def _compile(structure: Any, time_limit: int, same_step: bool) -> _Programs:
+    """Programs to begin episodes, to step, and to settle what follows from the step.
+
+    Stepping and settling are two programs, because the compiler would repeat much of the step's
+    work in each of the many uses of its result. A reset that does not depend on its key, and its
+    picture, is computed once for all copies.
+    """
+
+    def look(env: Environment[Any], state: Any) -> Array:
+        """The new part of an observation: for pixels the one frame that was not yet drawn."""
+        if env.observation == "features":
+            return env.features(state)
+        return env.frame(env.views(state)[1])
+
+    def fresh(env: Environment[Any], stream: Stream) -> Copies:
+        key, stream = stream.next()
+        state = env.reset(key)
+        no = jnp.asarray(False)
+        return Copies(state, jnp.zeros((), jnp.int32), no, stream, env.observe(state))
+
+    def advance(env: Environment[Any], copy: Copies, action: Array) -> Step:
+        return Step(*env.step(copy.state, action, copy.stream.next()[0]))
+
+    def settle(env: Environment[Any], copy: Copies, step: Step) -> Any:
+        terminated = step.terminated
+        truncated = ~terminated & (copy.time + 1 >= time_limit)
+        reward = step.reward.astype(jnp.float32)
+        pixels = env.observation == "pixels"
+        key_used = Stream(copy.stream.seed, copy.stream.used + 1)
+        if same_step:
+            ended = terminated | truncated
+            final, new = look(env, step.state), fresh(env, key_used)
+            seen = jnp.stack([copy.seen[1], final]) if pixels else final
+            gone_on = Copies(step.state, copy.time + 1, copy.ended, key_used, seen)
+            return where(ended, new, gone_on), (reward, terminated, truncated), final
+        restart, new = copy.ended, fresh(env, copy.stream)
+        state = where(restart, new.state, step.state)
+        seen = look(env, state)
+        if pixels:
+            seen = jnp.stack([jnp.where(restart, new.seen[0], copy.seen[1]), seen])
+        reward = jnp.where(restart, 0, reward)
+        terminated, truncated = terminated & ~restart, truncated & ~restart
+        time = jnp.where(restart, 0, copy.time + 1)
+        after = Copies(state, time, terminated | truncated, key_used, seen)
+        return after, (reward, terminated, truncated), None
+
+    def batched(function: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.jit(
+            lambda leaves, *args: jax.vmap(
+                functools.partial(function, jax.tree.unflatten(structure, leaves))
+            )(*args)
+        )
+
+    return _Programs(batched(fresh), batched(advance), batched(settle))
+
+
+def _shares(num_envs: int) -> list[slice]:
+    """How the copies are divided among cores: XLA runs one program of this kind on one core."""
+    # Not `os.cpu_count`, where there is a choice: a container may own fewer cores than the machine.
+    owned = getattr(os, "sched_getaffinity", None)
+    cores = len(owned(0)) if owned else os.cpu_count() or 1
+    count = min(cores, num_envs // SHARE) if jax.default_backend() == "cpu" else 1
+    ends = np.linspace(0, num_envs, max(count, 1) + 1).round().astype(int).tolist()
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
+def _joined(parts: Sequence[Array]) -> np.ndarray:
+    """One host array from the shares' arrays; with one share, a view of it."""
+    return np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+
+
+def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    """Return the mode, given as itself or by its value, if copies can follow it."""
+    names = {m.value: m for m in AUTORESET_MODES}
+    chosen = names.get(mode.value if isinstance(mode, AutoresetMode) else mode)
+    if chosen is None:
+        raise InputError(f"autoreset_mode must be one of {', '.join(names)}, not {mode}")
+    return chosen
+
+
+def make_minecart(
+    num_envs: int = 1,
+    max_episode_steps: int | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    render_mode: str | None = None,
+    render_size: int = 480,
+    **kwargs: Any,
+) -> WindvaneVectorEnv:
+    """Vector entry point of `windvane/Minecart-v0`; the rest goes to `native_minecart`."""
+    return WindvaneVectorEnv(
+        native_minecart(**kwargs),
+        num_envs,
+        max_episode_steps=max_episode_steps,
+        autoreset_mode=autoreset_mode,
+        render_mode=render_mode,
+        render_size=render_size,
+    )
+
+
+def make_deep_sea_treasure(
+    num_envs: int = 1,
+    max_episode_steps: int | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    render_mode: str | None = None,
+    render_size: int = 480,
+    sea_map: str | ArrayLike = "paper",
+    observation: str = "features",
+) -> WindvaneVectorEnv:
+    """Vector entry point of `windvane/DeepSeaTreasure-v0`."""
+    return WindvaneVectorEnv(
+        DeepSeaTreasure(sea_map, observation=observation),
+        num_envs,
+        max_episode_steps=max_episode_steps,
+        autoreset_mode=autoreset_mode,
+        render_mode=render_mode,
+        render_size=render_size,
+    )

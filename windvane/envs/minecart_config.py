@@ -1,0 +1,187 @@
+"""Instances of the Minecart problem: mines, ores and capacity, from Python, from JSON or at random.
+
+The JSON form is the one of the authors' program and of MO-Gymnasium, so files can be exchanged.
+What may not live here: dynamics or drawing.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Key
+
+from windvane.errors import InputError, require_positive_int
+
+MINE_RADIUS = 0.14
+BASE_RADIUS = 0.15
+
+DEFAULT_COLOURS = ((57, 112, 252), (137, 48, 182), (230, 126, 34), (39, 174, 96), (241, 196, 15))
+"""Ore colours of the authors' program for two ores, continued for more."""
+
+
+@dataclass(frozen=True)
+class Mine:
+    """A mine at (x, y); a frame of mining there yields ores of these means and deviations."""
+
+    x: float
+    y: float
+    distributions: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class MinecartConfig:
+    """An instance: `mines`, the cart's `capacity`, and a colour for each ore's bar."""
+
+    mines: tuple[Mine, ...]
+    capacity: float = 1.5
+    ore_colours: tuple[tuple[float, ...], ...] = DEFAULT_COLOURS
+
+    @property
+    def num_ores(self) -> int:
+        """Number of ores; the problem has one objective more, the fuel."""
+        return len(self.mines[0].distributions)
+
+    def __post_init__(self) -> None:
+        if not self.mines:
+            raise InputError("a Minecart instance needs at least one mine, and got none")
+        if not (_is_number(self.capacity) and self.capacity > 0):
+            raise InputError(f"the cart's capacity must be a number above 0, not {self.capacity!r}")
+        for index, mine in enumerate(self.mines):
+            _check_mine(index, mine, self.num_ores)
+        for colour in self.ore_colours:
+            if len(colour) != 3 or not all(_is_number(c) and 0 <= c <= 255 for c in colour):
+                raise InputError(f"an ore colour must be three numbers of 0 to 255, not {colour!r}")
+
+    def colours(self) -> np.ndarray:
+        """One RGB colour an ore; colours repeat when there are more ores than colours."""
+        chosen = [self.ore_colours[i % len(self.ore_colours)] for i in range(self.num_ores)]
+        return np.asarray(chosen, np.float32)
+
+    def deterministic(self) -> "MinecartConfig":
+        """The same instance with every standard deviation 0."""
+        mines = tuple(
+            Mine(m.x, m.y, tuple((mean, 0.0) for mean, _ in m.distributions)) for m in self.mines
+        )
+        return MinecartConfig(mines, self.capacity, self.ore_colours)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the instance to a file that `from_json` and MO-Gymnasium read."""
+        data = {
+            "capacity": self.capacity,
+            "mine_cnt": len(self.mines),
+            "ore_cnt": self.num_ores,
+            "ore_colors": self.colours().astype(int).tolist(),
+            "mines": [
+                {"x": m.x, "y": m.y, "distributions": [list(d) for d in m.distributions]}
+                for m in self.mines
+            ],
+        }
+        Path(path).write_text(json.dumps(data, indent=2) + "\n")
+
+    @staticmethod
+    def from_json(path: str | Path) -> "MinecartConfig":
+        """Read an instance from a JSON file."""
+        try:
+            data = json.loads(Path(path).read_text())
+        except OSError as error:
+            raise InputError(
+                f"cannot read the Minecart instance {path}: {error.strerror}"
+            ) from error
+        except ValueError as error:
+            raise InputError(f"the Minecart instance {path} is not valid JSON: {error}") from error
+        return MinecartConfig.from_dict(data)
+
+    @staticmethod
+    def from_dict(data: Any) -> "MinecartConfig":
+        """Build an instance from the parsed JSON form."""
+        if not isinstance(data, dict) or not isinstance(data.get("mines"), list):
+            raise InputError('a Minecart instance must be an object with a list of "mines"')
+        mines = []
+        for index, entry in enumerate(data["mines"]):
+            missing = [k for k in ("x", "y", "distributions") if k not in entry]
+            if missing:
+                raise InputError(f"mine {index} of the Minecart instance lacks {missing[0]!r}")
+            pairs = entry["distributions"]
+            if not isinstance(pairs, list) or not all(
+                isinstance(pair, list) and len(pair) == 2 for pair in pairs
+            ):
+                raise InputError(
+                    f"mine {index} needs distributions of [mean, deviation] pairs, not {pairs!r}"
+                )
+            mines.append(Mine(entry["x"], entry["y"], tuple((p[0], p[1]) for p in pairs)))
+        colours = data.get("ore_colors") or DEFAULT_COLOURS
+        return MinecartConfig(
+            tuple(mines), data.get("capacity", 1.5), tuple(tuple(c) for c in colours)
+        )
+
+    @staticmethod
+    def random(
+        key: Key[Array, ""], num_mines: int = 5, num_ores: int = 2, capacity: float = 1.5
+    ) -> "MinecartConfig":
+        """Draw an instance: mines clear of the base and of each other where there is room.
+
+        Ore means are uniform below 0.25 with about a third of them 0, so that mines specialise;
+        every standard deviation is the paper's 0.05.
+        """
+        require_positive_int("the number of mines", num_mines)
+        require_positive_int("the number of ores", num_ores)
+        seed = np.asarray(jax.random.bits(key, (4,)))
+        generator = np.random.default_rng(seed)
+        positions: list[np.ndarray] = []
+        clearance = 2 * MINE_RADIUS
+        while len(positions) < num_mines:
+            candidate = generator.uniform(0.0, 1.0, 2)
+            if np.hypot(*candidate) < BASE_RADIUS + MINE_RADIUS:
+                continue
+            if all(np.hypot(*(candidate - p)) >= clearance for p in positions):
+                positions.append(candidate)
+            else:
+                clearance *= 0.99
+        mines = []
+        for position in positions:
+            means = generator.uniform(0.05, 0.25, num_ores) * (generator.random(num_ores) > 0.35)
+            if not means.any():
+                means[generator.integers(num_ores)] = 0.2
+            x, y = (round(float(p), 3) for p in position)
+            mines.append(Mine(x, y, tuple((round(float(m), 3), 0.05) for m in means)))
+        return MinecartConfig(tuple(mines), capacity)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _check_mine(index: int, mine: Mine, num_ores: int) -> None:
+    for axis, place in (("x", mine.x), ("y", mine.y)):
+        if not (_is_number(place) and 0 <= place <= 1):
+            raise InputError(
+                f"mine {index} lies outside the map: {axis} is {place!r}, and must be from 0 to 1"
+            )
+    if len(mine.distributions) != num_ores or num_ores == 0:
+        raise InputError(
+            f"mine {index} has distributions for {len(mine.distributions)} ores and mine 0 for "
+            f"{num_ores}; every mine needs the same number, at least 1"
+        )
+    for mean, deviation in mine.distributions:
+        if not _is_number(mean):
+            raise InputError(f"mine {index} has an ore mean of {mean!r}, which is not a number")
+        if not (_is_number(deviation) and deviation >= 0):
+            raise InputError(
+                f"mine {index} has a standard deviation of {deviation!r}; it must be 0 or more"
+            )
+
+
+PAPER = MinecartConfig(
+    mines=(
+        Mine(0.16, 0.84, ((0.20, 0.05), (0.00, 0.05))),
+        Mine(0.50, 0.84, ((0.15, 0.05), (0.10, 0.05))),
+        Mine(0.84, 0.84, ((0.20, 0.05), (0.20, 0.05))),
+        Mine(0.84, 0.50, ((0.10, 0.05), (0.15, 0.05))),
+        Mine(0.84, 0.16, ((0.00, 0.05), (0.20, 0.05))),
+    )
+)
+"""The paper's default instance: mines (c) to (g) of its Figure 2, with the means of its table."""

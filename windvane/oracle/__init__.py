@@ -1,0 +1,146 @@
+"""Optimal values: what no policy can beat, for any weights, and plans that earn it.
+
+Deep Sea Treasure is solved at once. Minecart takes a search of a few minutes for each instance and
+discount; its result is kept in a cache, and that of the paper's instance comes with the package.
+"""
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.environment import Environment
+from windvane.envs.minecart import Minecart
+from windvane.errors import InputError
+from windvane.oracle import deep_sea_treasure, minecart
+from windvane.oracle.coverage import CoverageSet
+from windvane.oracle.minecart import Progress
+from windvane.oracle.minecart_trips import TripPlan
+from windvane.oracle.plan import Outcome, Plan, play, play_many
+from windvane.oracle.scratch import Scratch
+from windvane.weights import check_weights
+
+__all__ = [
+    "CoverageSet",
+    "Outcome",
+    "Plan",
+    "coverage_set",
+    "optimal_value",
+    "pareto_front",
+    "play",
+    "play_many",
+    "regret",
+]
+
+_SHIPPED = Path(__file__).parent / "data"
+_REVISION = 1
+"""Raised when the search changes, so that older results in caches are not used."""
+
+
+def coverage_set(
+    env: Environment, gamma: float, progress: Progress = lambda *_: None
+) -> CoverageSet:
+    """A coverage set of `env` under linear scalarisation and discount `gamma`.
+
+    For every weight vector the best entry is optimal up to what `errors` of the result states.
+    """
+    gamma = check_gamma(gamma)
+    if isinstance(env, DeepSeaTreasure):
+        return deep_sea_treasure.solve(env, gamma)
+    if isinstance(env, Minecart):
+        return _minecart(env, gamma, progress)
+    raise InputError(
+        f"there is no oracle for {type(env).__name__}; there is one for Minecart and "
+        "DeepSeaTreasure"
+    )
+
+
+def pareto_front(env: Environment, gamma: float) -> CoverageSet:
+    """All undominated values, where they are known; else the coverage set."""
+    if isinstance(env, DeepSeaTreasure):
+        return deep_sea_treasure.pareto_front(env, check_gamma(gamma))
+    return coverage_set(env, gamma)
+
+
+def optimal_value(
+    env: Environment, gamma: float, weights: Float[np.ndarray, "*batch objectives"]
+) -> Float[np.ndarray, "*batch"]:
+    """The scalarised value of an optimal policy, for one weight vector or a batch of them."""
+    weights = np.asarray(weights, float)
+    for row in weights.reshape(-1, weights.shape[-1] if weights.ndim else 1):
+        check_weights(row, env.num_objectives)
+    return np.asarray((weights @ coverage_set(env, gamma).values.T).max(-1))
+
+
+def regret(
+    env: Environment,
+    gamma: float,
+    weights: Float[np.ndarray, "*batch objectives"],
+    returns: Float[np.ndarray, "*batch objectives"],
+) -> Float[np.ndarray, "*batch"]:
+    """The paper's regret: the optimal value less the scalarised discounted return of an episode."""
+    returns = np.asarray(returns, float)
+    if returns.shape[-1:] != (env.num_objectives,):
+        raise InputError(
+            f"a return must have {env.num_objectives} objectives, not shape {returns.shape}"
+        )
+    best = optimal_value(env, gamma, weights)
+    return best - (np.asarray(weights, float) * returns).sum(-1)
+
+
+def check_gamma(gamma: float) -> float:
+    """Return `gamma` if it is a discount factor."""
+    if not (isinstance(gamma, (int, float)) and math.isfinite(gamma) and 0 < gamma <= 1):
+        raise InputError(f"the discount factor must lie above 0 and be at most 1, not {gamma!r}")
+    return float(gamma)
+
+
+def cache_folder() -> Path:
+    """Where results of searches are kept: `WINDVANE_CACHE`, else the user's cache folder."""
+    own = os.environ.get("WINDVANE_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "windvane"
+
+
+def shipped_path(env: Minecart, gamma: float) -> Path:
+    """Where the package itself keeps the coverage set of `env`, if it does."""
+    return _SHIPPED / f"{_name(env, gamma)}.npz"
+
+
+def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
+    name = _name(env, gamma)
+    for path in (shipped_path(env, gamma), cache_folder() / f"{name}.npz"):
+        if path.exists():
+            try:
+                return _load(path, path.stat().st_mtime_ns)
+            except (OSError, ValueError, KeyError) as error:
+                warnings.warn(f"{path} cannot be used and is computed anew: {error}", stacklevel=3)
+    scratch = Scratch(cache_folder() / f"{name}.partial.json")
+    result = minecart.solve(env, gamma, progress, scratch)
+    try:
+        result.save(cache_folder() / f"{name}.npz")
+    except OSError as error:
+        warnings.warn(f"the coverage set could not be cached: {error}", stacklevel=3)
+    scratch.remove()
+    return result
+
+
+@lru_cache(maxsize=16)
+def _load(path: Path, modified: int) -> CoverageSet:
+    del modified  # part of the key: a file that changed is read again
+    return CoverageSet.load(path, TripPlan.template())
+
+
+def _name(env: Minecart, gamma: float) -> str:
+    mines = [asdict(mine) for mine in env.config.mines]
+    parts = [mines, env.config.capacity, env.frame_skip, env.time_limit, gamma, _REVISION]
+    return "minecart-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

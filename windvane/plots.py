@@ -1,0 +1,140 @@
+"""Figures of the problems and their optima, after the paper's Figure 2 and the appendix's maps."""
+
+from pathlib import Path
+
+import jax
+import matplotlib
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.environment import Environment
+from windvane.oracle import CoverageSet
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure, making its folder if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150, bbox_inches="tight")
+    return path
+
+
+def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
+    """Group entries that behave alike: the same mine and accelerations, or the same treasure.
+
+    Returns the groups' names and, for each entry, its group.
+    """
+    names: list[str] = []
+    index = []
+    for behaviour in coverage.behaviours:
+        name = ", ".join(behaviour.split(", ")[:2]) if "+" in behaviour else behaviour
+        if name not in names:
+            names.append(name)
+        index.append(names.index(name))
+    return names, np.asarray(index)
+
+
+def weight_space(env: Environment, coverage: CoverageSet, resolution: int = 400) -> Figure:
+    """Which behaviour is optimal for which weights of three objectives (Figure 2, right)."""
+    names, groups = regions(coverage)
+    axis = np.linspace(0.0, 1.0, resolution)
+    first, second = np.meshgrid(axis, axis)
+    rest = 1 - first - second
+    weights = np.stack([first, second, rest], -1)
+    best = groups[(weights @ coverage.values.T).argmax(-1)].astype(float)
+    best[rest < -1e-9] = np.nan
+    colours = matplotlib.colormaps["tab20"](np.arange(len(names)) % 20)
+    figure = Figure(figsize=(8, 5))
+    axes = figure.add_subplot()
+    axes.imshow(
+        best, origin="lower", extent=(0, 100, 0, 100), cmap=ListedColormap(colours),
+        vmin=-0.5, vmax=len(names) - 0.5, interpolation="nearest",
+    )  # fmt: skip
+    shares = _shares(groups, coverage)
+    for group, name in enumerate(names):
+        label = f"{group + 1}  {name}  ({100 * shares[group]:.1f}% of the weights)"
+        axes.scatter([], [], marker="s", s=70, color=colours[group], label=label)
+        rows, columns = np.nonzero(best == group)
+        if rows.size > 60:
+            # The member nearest to the middle lies inside the region even where that is bent.
+            middle = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
+            at = middle.argmin()
+            x, y = 100 * float(axis[columns[at]]), 100 * float(axis[rows[at]])
+            axes.text(x, y, str(group + 1), ha="center", va="center", fontsize=9, weight="bold")
+    axes.set_xlabel(f"weight of {env.objective_names[0]} (%)")
+    axes.set_ylabel(f"weight of {env.objective_names[1]} (%)")
+    axes.set_title(
+        f"Optimal behaviour, gamma = {coverage.gamma:g} (the rest is {env.objective_names[2]})"
+    )
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, fontsize=8)
+    return figure
+
+
+def _shares(groups: np.ndarray, coverage: CoverageSet, samples: int = 200_000) -> np.ndarray:
+    """Share of the weights (uniform on the simplex) for which each group is optimal."""
+    generator = np.random.default_rng(0)
+    weights = generator.dirichlet(np.ones(coverage.values.shape[1]), samples)
+    best = groups[(weights @ coverage.values.T).argmax(1)]
+    return np.bincount(best, minlength=groups.max() + 1) / samples
+
+
+def weight_line(env: Environment, coverage: CoverageSet) -> Figure:
+    """Which behaviour is optimal along the weights of two objectives (appendix, colour map)."""
+    first = np.linspace(0.0, 1.0, 2001)
+    best = (np.stack([first, 1 - first], 1) @ coverage.values.T).argmax(1)
+    colours = matplotlib.colormaps["tab10"](np.arange(len(coverage)) % 10)
+    figure = Figure(figsize=(8, 1.6))
+    axes = figure.add_subplot()
+    axes.imshow(
+        best[None], aspect="auto", extent=(0, 100, 0, 1), cmap=ListedColormap(colours),
+        vmin=-0.5, vmax=len(coverage) - 0.5, interpolation="nearest",
+    )  # fmt: skip
+    for entry in range(len(coverage)):
+        here = first[best == entry]
+        if here.size:
+            label = f"{coverage.values[entry, 0]:.1f}\n{100 * (here[-1] - here[0]):.1f}%"
+            axes.text(50 * (here[0] + here[-1]), 0.5, label, ha="center", va="center", fontsize=7)
+    axes.set_yticks([])
+    axes.set_xlabel(f"weight of {env.objective_names[0]} (%); the rest is {env.objective_names[1]}")
+    axes.set_title("Optimal policy: discounted treasure, share of the weights")
+    return figure
+
+
+def front(env: Environment, coverage: CoverageSet, others: np.ndarray) -> Figure:
+    """Value vectors of a coverage set of two objectives, with the undominated rest."""
+    colours = matplotlib.colormaps["tab10"](np.arange(len(coverage)) % 10)
+    figure = Figure(figsize=(5, 4))
+    axes = figure.add_subplot()
+    axes.plot(*coverage.values.T, color="0.6", zorder=1)
+    axes.scatter(*others.T, color="0.7", s=18, zorder=1, label="undominated, never optimal")
+    axes.scatter(*coverage.values.T, color=colours, s=40, zorder=2, label="coverage set")
+    axes.set_xlabel(f"discounted {env.objective_names[0]}")
+    axes.set_ylabel(f"discounted {env.objective_names[1]}")
+    axes.set_title(f"Convex coverage set, gamma = {coverage.gamma:g}")
+    axes.legend(frameon=False)
+    return figure
+
+
+def picture(env: Environment, size: int = 480) -> Figure:
+    """The problem as people see it, at the start of an episode."""
+    image = np.asarray(env.draw(env.reset(jax.random.key(0)), size))
+    figure = Figure(figsize=(4 * image.shape[1] / image.shape[0], 4))
+    axes = figure.add_subplot()
+    axes.imshow(image)
+    axes.set_axis_off()
+    return figure
+
+
+def oracle_figures(
+    env: Environment, coverage: CoverageSet, front_values: np.ndarray
+) -> dict[str, Figure]:
+    """All figures that make sense for `env`, by file name."""
+    name = "dst" if isinstance(env, DeepSeaTreasure) else "minecart"
+    figures = {f"{name}-map.png": picture(env)}
+    if env.num_objectives == 3:
+        figures[f"{name}-weight-space.png"] = weight_space(env, coverage)
+    if env.num_objectives == 2:
+        figures[f"{name}-coverage-set.png"] = front(env, coverage, front_values)
+        figures[f"{name}-weight-space.png"] = weight_line(env, coverage)
+    return figures
