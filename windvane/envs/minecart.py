@@ -3,6 +3,7 @@
 State, dynamics and reward. Instances live in `minecart_config`, pictures in `minecart_drawing`.
 """
 
+import math
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -25,6 +26,11 @@ DECELERATION = 1.0
 MAX_SPEED = 1.0
 MOVING_SPEED = 0.001
 """A slower cart counts as standing still."""
+
+_TURN = 72
+_RADIANS = [5 * (i - _TURN) * math.pi / 180.0 for i in range(3 * _TURN)]
+_COSINES = np.asarray([math.cos(r) for r in _RADIANS])
+_SINES = np.asarray([math.sin(r) for r in _RADIANS])
 
 FUEL_IDLE = -0.005
 FUEL_MINE = -0.05
@@ -93,7 +99,7 @@ class Minecart(Environment[MinecartState]):
         self.mine_positions = jnp.asarray(np.asarray([(m.x, m.y) for m in config.mines], float))
         self.ore_means = jnp.asarray(distributions[..., 0])
         self.ore_deviations = jnp.asarray(distributions[..., 1])
-        self.capacity = jnp.asarray(float(config.capacity))
+        self.capacity = jnp.asarray(np.asarray(config.capacity, float))
         self.ore_colours = jnp.asarray(config.colours())
         self.background = minecart_drawing.background(self.mine_positions, 48)
         self.frame_skip = require_positive_int("frame_skip", frame_skip)
@@ -174,14 +180,16 @@ class Minecart(Environment[MinecartState]):
 
     def hauls(self, pose: Pose, key: Key[Array, ""]) -> Float[Array, "frames ores"]:
         """Ore that mining from `pose` would yield in each frame: 0 unless at rest in a mine."""
-        distances = jnp.hypot(*(self.mine_positions - jnp.stack([pose.x, pose.y])).T)
+        distances = _length(*(self.mine_positions - jnp.stack([pose.x, pose.y])).T)
         nearest = jnp.argmin(distances)
         minable = (distances[nearest] <= MINE_RADIUS) & (pose.speed < MOVING_SPEED)
         return jnp.where(minable, self.draw_hauls(nearest, key), 0.0)
 
     def draw_hauls(self, mine: Int[Array, ""], key: Key[Array, ""]) -> Float[Array, "frames ores"]:
         """Rectified normal draws of what a mine yields in each frame of one step."""
-        noise = jax.random.normal(key, (self.frame_skip, *self.ore_means.shape[1:]))
+        # Drawn flat, which is a third faster in batches.
+        noise = jax.random.normal(key, (self.frame_skip * self.num_ores,))
+        noise = noise.reshape(self.frame_skip, self.num_ores)
         return jnp.maximum(self.ore_means[mine] + self.ore_deviations[mine] * noise, 0.0)
 
     def load(
@@ -195,8 +203,8 @@ class Minecart(Environment[MinecartState]):
     def features(self, state: MinecartState) -> Float[Array, " features"]:
         """Position, speed, sine and cosine of the angle, and each ore's share of the capacity."""
         pose = state.pose
-        radians = jnp.deg2rad(pose.angle)
-        own = jnp.stack([pose.x, pose.y, pose.speed, jnp.sin(radians), jnp.cos(radians)])
+        cosine, sine = direction(pose.angle)
+        own = jnp.stack([pose.x, pose.y, pose.speed, sine, cosine])
         return jnp.concatenate([own, state.content / self.capacity]).astype(jnp.float32)
 
     def views(self, state: MinecartState) -> tuple[Any, Any]:
@@ -240,7 +248,7 @@ def trail(
         pose = _select(halted, pose, steer(pose, action))
         halted = arrived
         pose = _select(halted, pose, move(pose))
-        on_base = jnp.hypot(pose.x, pose.y) < BASE_RADIUS
+        on_base = _length(pose.x, pose.y) < BASE_RADIUS
         arrived = arrived | (on_base & departed)
         departed = departed | ~on_base
         poses.append(pose)
@@ -251,7 +259,9 @@ def steer(pose: Pose, action: Int[Array, ""]) -> Pose:
     """What an action does to angle and speed, before the cart moves."""
     turn = jnp.where(action == RIGHT, ROTATION, 0.0) - jnp.where(action == LEFT, ROTATION, 0.0)
     turns = (action == LEFT) | (action == RIGHT)
-    angle = jnp.where(turns, (pose.angle + turn) % 360.0, pose.angle)
+    turned = pose.angle + turn
+    # Exact for whole degrees, and unlike a remainder it compiles to vector instructions.
+    angle = jnp.where(turns, turned - 360.0 * jnp.floor(turned / 360.0), pose.angle)
     gain = jnp.where(action == ACCELERATE, ACCELERATION, 0.0)
     gain = jnp.where(action == BRAKE, -DECELERATION, gain)
     speed = jnp.clip(pose.speed + gain, 0.0, MAX_SPEED)
@@ -261,8 +271,8 @@ def steer(pose: Pose, action: Int[Array, ""]) -> Pose:
 def move(pose: Pose) -> Pose:
     """Advance one frame; a wall hit at a slant turns the cart along it, and costs it speed."""
     x, y, angle, speed = pose.x, pose.y, pose.angle, pose.speed
-    radians = angle * jnp.pi / 180.0
-    dx, dy = speed * jnp.cos(radians), speed * jnp.sin(radians)
+    cosine, sine = direction(angle)
+    dx, dy = speed * cosine, speed * sine
     slides_x = (y != 0) & (y != 1) & (jnp.abs(dy) > MOVING_SPEED)
     slides_y = (x != 0) & (x != 1) & (jnp.abs(dx) > MOVING_SPEED)
     along_x, along_y = jnp.copysign(ROTATION, dx), jnp.copysign(ROTATION, dy)
@@ -271,9 +281,28 @@ def move(pose: Pose) -> Pose:
     turn = turn - jnp.where(slides_y & (y == 1) & (dy > 0), along_x, 0.0)
     turn = turn + jnp.where(slides_y & (y == 0) & (dy < 0), along_x, 0.0)
     to_x, to_y = jnp.clip(x + dx, 0.0, 1.0), jnp.clip(y + dy, 0.0, 1.0)
-    moved = jnp.sqrt((to_x - x) * (to_x - x) + (to_y - y) * (to_y - y))
+    moved = _length(to_x - x, to_y - y)
     moving = speed >= MOVING_SPEED
     return _select(~moving, pose, Pose(to_x, to_y, angle + turn, moved))
+
+
+def direction(
+    angle: Float[Array, "*batch"],
+) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
+    """Cosine and sine of an angle that is a multiple of 5 degrees, as every angle of a cart is.
+
+    Looked up: computing them anew in every frame would be most of the cost of driving.
+    """
+    place = jnp.rint(angle / 5.0).astype(int)
+    # The table reaches a full turn further on both sides, so that an angle there, which sliding
+    # along walls can bring about, has the very cosine that computing it would give.
+    inside = (place >= -_TURN) & (place < 2 * _TURN)
+    place = _TURN + jnp.where(inside, place, place % _TURN)
+    return jnp.asarray(_COSINES, angle.dtype)[place], jnp.asarray(_SINES, angle.dtype)[place]
+
+
+def _length(x: Float[Array, "*shape"], y: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    return jnp.sqrt(x * x + y * y)
 
 
 def _select(keep: Bool[Array, ""], old: Pose, new: Pose) -> Pose:

@@ -12,9 +12,10 @@ import warnings
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
@@ -70,9 +71,7 @@ def pareto_front(env: Environment, gamma: float) -> CoverageSet:
     return coverage_set(env, gamma)
 
 
-def optimal_value(
-    env: Environment, gamma: float, weights: Float[np.ndarray, "*batch objectives"]
-) -> Float[np.ndarray, "*batch"]:
+def optimal_value(env: Environment, gamma: float, weights: ArrayLike) -> np.ndarray:
     """The scalarised value of an optimal policy, for one weight vector or a batch of them."""
     weights = np.asarray(weights, float)
     for row in weights.reshape(-1, weights.shape[-1] if weights.ndim else 1):
@@ -83,9 +82,9 @@ def optimal_value(
 def regret(
     env: Environment,
     gamma: float,
-    weights: Float[np.ndarray, "*batch objectives"],
-    returns: Float[np.ndarray, "*batch objectives"],
-) -> Float[np.ndarray, "*batch"]:
+    weights: ArrayLike,
+    returns: ArrayLike,
+) -> np.ndarray:
     """The paper's regret: the optimal value less the scalarised discounted return of an episode."""
     returns = np.asarray(returns, float)
     if returns.shape[-1:] != (env.num_objectives,):
@@ -122,7 +121,7 @@ def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
         if path.exists():
             try:
                 return _load(path, path.stat().st_mtime_ns)
-            except (OSError, ValueError, KeyError) as error:
+            except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
                 warnings.warn(f"{path} cannot be used and is computed anew: {error}", stacklevel=3)
     scratch = Scratch(cache_folder() / f"{name}.partial.json")
     result = minecart.solve(env, gamma, progress, scratch)

@@ -75,7 +75,8 @@ class CoverageSet:
     @staticmethod
     def load(path: str | Path, like: Plan) -> "CoverageSet":
         """Read a set whose plans are built like `like`; ValueError if it has another form."""
-        with np.load(path, allow_pickle=False) as data:
+        # Through memory: a file that is no archive would otherwise stay open.
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as data:
             header = json.loads(str(data["header"]))
             if header.get("format") != FORMAT:
                 raise ValueError(f"{path} has format {header.get('format')}, not {FORMAT}")
