@@ -7,12 +7,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
 
-.PHONY: help install demo test lint format types unit slow clean
+.PHONY: help install demo test lint format types unit slow bench oracle-data clean
 
 help:
 	@echo "make demo    optimal values, weight maps and two animations, into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
+	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
+	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make lint    ruff alone; make format mends what it can"
 	@echo "make clean   remove $(VENV), $(OUT) and caches"
 
@@ -52,6 +54,13 @@ unit: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/pytest -m slow
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check opencv-python-headless
+	$(BIN)/python -m benchmarks.environments --out results/environments.md
+
+oracle-data: $(STAMP)
+	$(BIN)/python scripts/ship_oracle.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

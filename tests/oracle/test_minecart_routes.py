@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,15 +32,29 @@ def finder() -> RouteFinder:
     return RouteFinder(Minecart(NEAR), GAMMA)
 
 
-def replay(env: Minecart, actions: tuple[int, ...]) -> tuple[list[Pose], list[bool]]:
-    zero = jnp.zeros(())
-    pose, departed = Pose(zero, zero, zero + 45.0, zero), jnp.asarray(False)
-    poses, arrivals = [pose], []
-    for action in actions:
-        pose, departed, arrived = drive(pose, departed, jnp.asarray(action), env.frame_skip)
-        poses.append(pose)
-        arrivals.append(bool(arrived))
-    return poses, arrivals
+@jax.jit
+def replay_all(actions: jax.Array) -> tuple[Pose, jax.Array]:
+    """Poses before each action and after the last, and where each list first comes home."""
+
+    def one(actions: jax.Array) -> tuple[Pose, jax.Array]:
+        def step(carry, action):
+            pose, departed = carry
+            pose, departed, arrived = drive(pose, departed, action, 4)
+            return (pose, departed), (pose, arrived)
+
+        zero = jnp.zeros(())
+        start = Pose(zero, zero, zero + 45.0, zero)
+        _, (poses, arrived) = jax.lax.scan(step, (start, jnp.asarray(False)), actions)
+        poses = jax.tree.map(lambda a, b: jnp.append(a[None], b), start, poses)
+        return poses, arrived
+
+    return jax.vmap(one)(actions)
+
+
+def replay(actions: tuple[int, ...]) -> tuple[list[Pose], list[bool]]:
+    poses, arrived = replay_all(jnp.asarray([actions]))
+    each = [jax.tree.map(lambda a, i=i: a[0, i], poses) for i in range(len(actions) + 1)]
+    return each, np.asarray(arrived[0]).tolist()
 
 
 def fuel(env: Minecart, route: Route) -> float:
@@ -49,13 +64,12 @@ def fuel(env: Minecart, route: Route) -> float:
 
 
 def test_routes_do_what_they_say(finder: RouteFinder) -> None:
-    env = finder.env
     for out, home in itertools.product((1, 2), (1, 2, 3)):
         for route in finder.to_mine(Stop(0, 2), out, home):
             assert route.proven
             assert route.out.count(ACCELERATE) <= out
             assert route.home.count(ACCELERATE) <= home
-            poses, arrivals = replay(env, route.out + route.home)
+            poses, arrivals = replay(route.out + route.home)
             stop = poses[len(route.out)]
             assert np.hypot(stop.x - 0.25, stop.y - 0.25) <= MINE_RADIUS
             assert stop.speed < MOVING_SPEED
@@ -69,13 +83,14 @@ def exhaustive(env: Minecart, out: int, home: int, length: int, mining: int) -> 
     """
     best = -np.inf
     zero = jnp.zeros(())
-    frontier = {(): (Pose(zero, zero, zero + 45.0, zero), jnp.asarray(False))}
+    start = (Pose(zero, zero, zero + 45.0, zero), jnp.asarray(False))
     step = {}
+    compiled = jax.jit(lambda pose, departed, action: drive(pose, departed, action, 4))
 
     def following(state, action):
         key = (id(state), action)
         if key not in step:
-            pose, departed, arrived = drive(*state, jnp.asarray(action), env.frame_skip)
+            pose, departed, arrived = compiled(*state, jnp.asarray(action))
             step[key] = ((pose, departed), bool(arrived), state)
         return step[key][:2]
 
@@ -101,7 +116,7 @@ def exhaustive(env: Minecart, out: int, home: int, length: int, mining: int) -> 
             else:
                 explore(after, time + 1, mined, more, total)
 
-    explore(frontier[()], 0, False, 0, 0.0)
+    explore(start, 0, False, 0, 0.0)
     return best
 
 
@@ -118,25 +133,26 @@ def test_the_shortest_route_is_the_exhaustive_ones(finder: RouteFinder) -> None:
 def test_bounds_never_exceed_what_random_driving_achieves(finder: RouteFinder) -> None:
     """Drive at random until home; every pose on the way must be bounded by the steps it took."""
     generator = np.random.default_rng(5)
-    env, home = finder.env, np.asarray(finder._tables["home",])
+    chances = [0.3, 0.15, 0.25, 0.05, 0.25]
+    actions = generator.choice([LEFT, RIGHT, ACCELERATE, BRAKE, NONE], (60_000, 14), p=chances)
+    poses, arrived = replay_all(jnp.asarray(actions))
+    home = np.asarray(finder._tables["home",])
+    came_home = np.asarray(arrived)
+    ends = np.where(came_home.any(1), came_home.argmax(1) + 1, 0)
     checked = 0
-    while checked < 200:
-        actions = tuple(
-            int(a) for a in generator.choice([1, 2, 3, 4, 5], 14, p=[0.3, 0.15, 0.25, 0.05, 0.25])
+    for start in range(actions.shape[1]):
+        index = np.flatnonzero(ends > start)
+        columns = np.arange(actions.shape[1])
+        ahead = (columns >= start) & (columns < ends[index, None])
+        left = ((actions[index] == ACCELERATE) & ahead).sum(1)
+        index, left = index[left <= 6], left[left <= 6]
+        pose = tuple(
+            np.asarray(a)[index, start] for a in (poses.x, poses.y, poses.angle, poses.speed)
         )
-        poses, arrivals = replay(env, actions)
-        if True not in arrivals:
-            continue
-        end = arrivals.index(True) + 1
-        for start in range(end):
-            left = actions[start:end].count(ACCELERATE)
-            if left > finder.max_accelerations:
-                continue
-            pose = poses[start]
-            columns = tuple(np.asarray(v)[None] for v in (pose.x, pose.y, pose.angle, pose.speed))
-            bound = finder.grid.lookup(home, np.asarray([left]), columns)[0]
-            assert bound <= end - start, (actions, start)
-            checked += 1
+        bounds = finder.grid.lookup(home, left, pose)
+        assert (bounds <= ends[index] - start).all()
+        checked += index.size
+    assert checked > 5000
 
 
 def test_more_accelerations_never_bound_worse(finder: RouteFinder) -> None:
