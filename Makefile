@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
 
-.PHONY: help install demo test lint format types unit slow bench oracle-data clean
+.PHONY: help install demo test lint format types unit slow bench oracle-data oracle-check clean
 
 help:
 	@echo "make demo    optimal values, weight maps and two animations, into $(OUT)/"
@@ -15,6 +15,7 @@ help:
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
+	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make lint    ruff alone; make format mends what it can"
 	@echo "make clean   remove $(VENV), $(OUT) and caches"
 
@@ -60,7 +61,10 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.environments --out results/environments.md
 
 oracle-data: $(STAMP)
-	$(BIN)/python scripts/ship_oracle.py
+	$(BIN)/python -m scripts.ship_oracle
+
+oracle-check: $(STAMP)
+	$(BIN)/python -m scripts.check_oracle
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

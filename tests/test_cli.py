@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
+import jaxtyping
 import numpy as np
 import pytest
 from PIL import Image
@@ -73,6 +76,21 @@ BAD = {
     "oracle minecart --gamma 1.5": "1.5",
     "oracle dst --map nowhere.txt": "nowhere.txt",
     "oracle dst --map {broken}": "not a table of numbers",
+    "oracle dst --map {file}": "it is empty",
+    "oracle dst --map {folder}": "cannot read the map",
+    "oracle dst --map {map} --time-limit 3000000000": "3000000000",
+    "oracle dst --out {folder}": "dst-map.png: Is a directory",
+    "oracle dst --config {outside}": "--config is for minecart only",
+    "oracle minecart --map convex": "--map is for dst only",
+    "oracle minecart --config {flat}": "mine 0 of the Minecart instance must be an object, not 3",
+    "oracle minecart --config {colourful}": "ore colours must be",
+    "oracle minecart --config {huge}": "capacity must be a number above 0",
+    "render dst --config {outside}": "--config is for minecart only",
+    "render dst --deterministic": "--deterministic is for minecart only",
+    "render dst --frame-skip 0": "--frame-skip is for minecart only",
+    "render dst --gamma 2": "discount factor",
+    "render dst --seed -1": "--seed must be a whole number from 0 to 4294967295, not -1",
+    "render dst --seed 4294967296": "not 4294967296",
     "oracle dst --time-limit 0": "time_limit",
     "oracle minecart --config {missing}": "cannot read",
     "oracle minecart --config {outside}": "outside the map",
@@ -88,11 +106,23 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD)
 def test_bad_input_is_one_sentence_and_code_2(
-    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    files = {name: tmp_path / name for name in ("missing", "outside", "broken", "file")}
+    # Off, as for users: the tests' own check of types would speak before ours.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    names = ["missing", "outside", "broken", "file", "folder", "map", "flat", "colourful", "huge"]
+    files = {name: tmp_path / name for name in names}
     mine = {"x": 3, "y": 0.5, "distributions": [[0.1, 0.1]]}
+    inside = mine | {"x": 0.5}
     files["outside"].write_text(json.dumps({"mines": [mine]}))
+    files["flat"].write_text(json.dumps({"mines": [3]}))
+    files["colourful"].write_text(json.dumps({"mines": [inside], "ore_colors": 7}))
+    files["huge"].write_text(json.dumps({"mines": [inside], "capacity": 10**400}))
+    files["map"].write_text("0 1\n")
+    (files["folder"] / "dst-map.png").mkdir(parents=True)
     files["broken"].write_text("0 0\nx y\n")
     files["file"].write_text("")
     assert main(line.format(**files).split()) == 2
@@ -109,12 +139,48 @@ def test_what_the_parser_refuses_is_code_2_too(line: str) -> None:
     assert stop.value.code == 2
 
 
-def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_paths_are_printed_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "[bold]:smile:" / ("long" * 30) / "film.png"
+    assert main(["render", "dst", "--out", str(path), "--size", "12", "--steps", "2"]) == 0
+    assert f"written: {path}\n" in capsys.readouterr().out
+
+
+def test_actions_and_ore_have_keys_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from windvane import rendering
+
+    seen = []
+
+    def film(env: Any, plan: Any, key: Any, *rest: Any) -> rendering.Episode:
+        actions, ore = [plan.start()], jax.random.split(key)[1]
+        for _ in range(3):
+            actions.append(jax.random.split(actions[-1])[1])
+        seen.extend(jax.random.key_data(k).tolist() for k in [*actions, key, ore])
+        return rendering.Episode(np.zeros((1, 4, 4, 3), np.uint8), np.zeros((1, 3)), False)
+
+    monkeypatch.setattr(rendering, "film", film)
+    assert main(["render", "minecart", "--out", str(tmp_path / "film.png")]) == 0
+    assert len(set(map(tuple, seen))) == len(seen) == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "goes_on"),
+    [("oracle dst --out", True), ("render dst --weights 0.5,0.5 --out", False)],
+)
+def test_ctrl_c_is_no_traceback(
+    command: str,
+    goes_on: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("windvane.oracle.coverage_set", interrupt)
-    assert main(["oracle", "dst", "--out", str(tmp_path)]) == 130
+    assert main([*command.split(), str(tmp_path / "new.gif")]) == 130
+    assert ("goes on where it was" in capsys.readouterr().err) == goes_on
 
 
 def test_the_console_script_runs() -> None:

@@ -4,9 +4,12 @@ What may not live here: anything a library user would want; this file parses, ca
 """
 
 import sys
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import jax
 import numpy as np
@@ -18,14 +21,20 @@ from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import InputError, require_int, require_positive_int
 from windvane.progress import progress_display
 from windvane.version import __version__
 from windvane.weights import parse_weights
 
+if TYPE_CHECKING:
+    from windvane.oracle import CoverageSet
+
 Problem = Annotated[Literal["minecart", "dst"], tyro.conf.Positional]
 
 PAPER_GAMMA = {"minecart": 0.98, "dst": 0.95}
+
+OWNERS = dict.fromkeys(("config", "deterministic", "frame_skip"), "minecart") | {"map": "dst"}
+"""Options of an instance that one problem alone has."""
 
 DESCRIPTION = """Multi-objective deep reinforcement learning whose priorities change while the
 agent acts.
@@ -47,23 +56,29 @@ class Instance:
     """Minecart only: a JSON file with mines, ores and capacity. Default: the paper's instance."""
     deterministic: bool = False
     """Minecart only: every mine yields exactly its mean."""
-    frame_skip: int = 4
-    """Minecart only: frames that each action lasts."""
-    map: str = "paper"
+    frame_skip: int | None = None
+    """Minecart only: frames that each action lasts. Default: 4."""
+    map: str | None = None
     """Deep Sea Treasure only: paper, convex, concave, or a text file with one row of numbers a
-    line (0 is sea, above 0 a treasure, below 0 sea floor)."""
+    line (0 is sea, above 0 a treasure, below 0 sea floor). Default: paper."""
     time_limit: int | None = None
     """Steps after which an episode is cut. Default: 1000 for minecart, 100 for dst."""
 
     def build(self, problem: str) -> Environment:
         """The environment."""
+        for option in fields(self):
+            owner = OWNERS.get(option.name, problem)
+            if owner != problem and getattr(self, option.name) != option.default:
+                flag = "--" + option.name.replace("_", "-")
+                raise InputError(f"{flag} is for {owner} only, and the problem is {problem}")
         if problem == "dst":
-            return DeepSeaTreasure(_read_map(self.map), time_limit=_default(self.time_limit, 100))
+            sea_map = "paper" if self.map is None else _read_map(self.map)
+            return DeepSeaTreasure(sea_map, time_limit=_default(self.time_limit, 100))
         config = PAPER if self.config is None else MinecartConfig.from_json(self.config)
         return Minecart(
             config,
             deterministic=self.deterministic,
-            frame_skip=self.frame_skip,
+            frame_skip=_default(self.frame_skip, 4),
             time_limit=_default(self.time_limit, 1000),
         )
 
@@ -89,20 +104,21 @@ class Oracle:
         from windvane import oracle, plots
 
         env = self.instance.build(self.problem)
-        gamma = oracle.check_gamma(PAPER_GAMMA[self.problem] if self.gamma is None else self.gamma)
+        gamma = _discount(self.problem, self.gamma)
         _make_folder(self.out)
         with progress_display(console) as progress:
             coverage = oracle.coverage_set(env, gamma, progress)
         console.print(_coverage_table(env, coverage))
         for what, error in coverage.errors.items():
-            console.print(f"[dim]{what}: {error:.2g}[/dim]")
+            _say(console, f"{what}: {error:.2g}", style="dim")
         names = plots.regions(coverage)[0]
-        console.print(f"{len(coverage)} policies with {len(names)} distinct behaviours")
+        _say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
         front = oracle.pareto_front(env, gamma) if self.problem == "dst" else coverage
         figures = plots.oracle_figures(env, coverage, front.values)
-        written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
-        written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
-        console.print("written: " + ", ".join(str(path) for path in written))
+        with _writing_to(self.out):
+            written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
+            written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
+        _say(console, "written: " + ", ".join(str(path) for path in written))
 
 
 @dataclass(frozen=True)
@@ -133,30 +149,31 @@ class Render:
 
         for name in ("size", "steps", "fps"):
             require_positive_int(f"--{name}", getattr(self, name))
+        require_int("--seed", self.seed, 0, 2**32 - 1)
         rendering.check_path(self.out)
         env = self.instance.build(self.problem)
-        plan = rendering.RandomPlan(env.num_actions, jax.random.key(self.seed))
+        gamma = _discount(self.problem, self.gamma)
+        plan_key, episode_key = jax.random.split(jax.random.key(self.seed))
+        plan = rendering.RandomPlan(env.num_actions, plan_key)
         if self.weights is not None:
             weights = parse_weights(self.weights, env.num_objectives)
-            gamma = PAPER_GAMMA[self.problem] if self.gamma is None else self.gamma
             with progress_display(console) as progress:
                 coverage = oracle.coverage_set(env, gamma, progress)
             best = int(coverage.best(weights))
             plan = coverage.plan(best)
             value = float(weights @ coverage.values[best])
-            console.print(f"{coverage.behaviours[best]}; value {value:.4f}")
+            _say(console, f"{coverage.behaviours[best]}; value {value:.4f}")
         _make_folder(self.out.parent)
-        episode = rendering.film(env, plan, jax.random.key(self.seed), self.steps, self.size)
+        episode = rendering.film(env, plan, episode_key, self.steps, self.size)
         rendering.write(episode.frames, self.out, self.fps)
         earned = ", ".join(
             f"{name} {amount:.3f}"
             for name, amount in zip(env.objective_names, episode.rewards.sum(0), strict=True)
         )
         ending = "terminated" if episode.terminated else "was cut"
-        console.print(
-            f"the episode {ending} after {len(episode.rewards)} steps and earned {earned}"
-        )
-        console.print(f"written: {self.out}")
+        steps = len(episode.rewards)
+        _say(console, f"the episode {ending} after {steps} steps and earned {earned}")
+        _say(console, f"written: {self.out}")
 
 
 Command = (
@@ -181,13 +198,25 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"windvane: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("windvane: stopped; the same command goes on where it was", file=sys.stderr)
+        goes_on = "; the same command goes on where it was" if isinstance(command, Oracle) else ""
+        print(f"windvane: stopped{goes_on}", file=sys.stderr)
         return 130
     return 0
 
 
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is: names of files may hold what Rich would take for markup."""
+    console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
+
+
 def _default(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
+
+
+def _discount(problem: str, gamma: float | None) -> float:
+    from windvane import oracle
+
+    return oracle.check_gamma(PAPER_GAMMA[problem] if gamma is None else gamma)
 
 
 def _read_map(name: str) -> "str | np.ndarray":
@@ -197,9 +226,15 @@ def _read_map(name: str) -> "str | np.ndarray":
     if not path.exists():
         raise InputError(f"unknown map {name!r}; choose {', '.join(MAPS)} or name a text file")
     try:
-        return np.loadtxt(path, ndmin=2)
+        with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
+            table = np.loadtxt(path.read_text().splitlines(), ndmin=2)
+    except OSError as error:
+        raise InputError(f"cannot read the map {path}: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"the map {path} is not a table of numbers: {error}") from error
+    if table.size == 0:
+        raise InputError(f"the map {path} is not a table of numbers: it is empty")
+    return table
 
 
 def _make_folder(path: Path) -> None:
@@ -209,7 +244,16 @@ def _make_folder(path: Path) -> None:
         raise InputError(f"cannot make the folder {path}: {error.strerror}") from error
 
 
-def _coverage_table(env: Environment, coverage) -> Table:
+@contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        path = error.filename or folder
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _coverage_table(env: Environment, coverage: "CoverageSet") -> Table:
     table = Table(title=f"Coverage set, gamma = {coverage.gamma:g}", title_justify="left")
     table.add_column("", justify="right")
     for name in env.objective_names:
@@ -222,7 +266,7 @@ def _coverage_table(env: Environment, coverage) -> Table:
     return table
 
 
-def _write_csv(env: Environment, coverage, path: Path) -> Path:
+def _write_csv(env: Environment, coverage: "CoverageSet", path: Path) -> Path:
     lines = [",".join([*env.objective_names, "behaviour"])]
     for value, behaviour in zip(coverage.values, coverage.behaviours, strict=True):
         lines.append(",".join([*(f"{v:.6f}" for v in value), f'"{behaviour}"']))

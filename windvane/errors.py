@@ -1,6 +1,13 @@
 """The one exception a user of the package is meant to read: a single sentence about a bad value."""
 
+import math
+import operator
 from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+LARGEST_COUNT = 2**31 - 1
+"""Steps are counted in 32 bits."""
 
 
 class InputError(ValueError):
@@ -17,8 +24,26 @@ def choose(what: str, name: str, choices: Collection[str]) -> str:
     return name
 
 
-def require_positive_int(what: str, value: object) -> int:
-    """Return `value` if it is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{what} must be a whole number of at least 1, not {value!r}")
-    return value
+def require_int(what: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return `value`, Python's or NumPy's, if it is a whole number from `least` to `most`."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least or (most is not None and number > most):
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{what} must be a whole number {allowed}, not {value!r}")
+    return number
+
+
+def require_positive_int(what: str, value: Any, most: int | None = None) -> int:
+    """Return `value` if it is a whole number of at least 1, and of at most `most`."""
+    return require_int(what, value, 1, most)
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite real number, Python's or NumPy's; truth values are none."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False

@@ -10,7 +10,10 @@ from matplotlib.figure import Figure
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
+from windvane.envs.minecart import Minecart
+from windvane.envs.minecart_drawing import to_picture
 from windvane.oracle import CoverageSet
+from windvane.oracle.minecart_trips import mine_name
 
 
 def save(figure: Figure, path: Path) -> Path:
@@ -21,18 +24,9 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
-    """Group entries that behave alike: the same mine and accelerations, or the same treasure.
-
-    Returns the groups' names and, for each entry, its group.
-    """
-    names: list[str] = []
-    index = []
-    for behaviour in coverage.behaviours:
-        name = ", ".join(behaviour.split(", ")[:2]) if "+" in behaviour else behaviour
-        if name not in names:
-            names.append(name)
-        index.append(names.index(name))
-    return names, np.asarray(index)
+    """Names of the groups of entries that behave alike and, for each entry, its group's index."""
+    names = list(dict.fromkeys(coverage.groups))
+    return names, np.asarray([names.index(group) for group in coverage.groups])
 
 
 def weight_space(env: Environment, coverage: CoverageSet, resolution: int = 400) -> Figure:
@@ -81,7 +75,7 @@ def _shares(groups: np.ndarray, coverage: CoverageSet, samples: int = 200_000) -
 
 def weight_line(env: Environment, coverage: CoverageSet) -> Figure:
     """Which behaviour is optimal along the weights of two objectives (appendix, colour map)."""
-    first = np.linspace(0.0, 1.0, 2001)
+    first = np.linspace(0.0, 1.0, 20_001)
     best = (np.stack([first, 1 - first], 1) @ coverage.values.T).argmax(1)
     colours = matplotlib.colormaps["tab10"](np.arange(len(coverage)) % 10)
     figure = Figure(figsize=(8, 1.6))
@@ -93,8 +87,10 @@ def weight_line(env: Environment, coverage: CoverageSet) -> Figure:
     for entry in range(len(coverage)):
         here = first[best == entry]
         if here.size:
-            label = f"{coverage.values[entry, 0]:.1f}\n{100 * (here[-1] - here[0]):.1f}%"
-            axes.text(50 * (here[0] + here[-1]), 0.5, label, ha="center", va="center", fontsize=7)
+            label = f"{coverage.values[entry, 0]:.1f}\n{100 * here.size / first.size:.1f}%"
+            ink = "white" if colours[entry, :3] @ (0.3, 0.6, 0.1) < 0.5 else "black"
+            middle = 50 * (here[0] + here[-1])
+            axes.text(middle, 0.5, label, ha="center", va="center", fontsize=7, color=ink)
     axes.set_yticks([])
     axes.set_xlabel(f"weight of {env.objective_names[0]} (%); the rest is {env.objective_names[1]}")
     axes.set_title("Optimal policy: discounted treasure, share of the weights")
@@ -107,7 +103,8 @@ def front(env: Environment, coverage: CoverageSet, others: np.ndarray) -> Figure
     figure = Figure(figsize=(5, 4))
     axes = figure.add_subplot()
     axes.plot(*coverage.values.T, color="0.6", zorder=1)
-    axes.scatter(*others.T, color="0.7", s=18, zorder=1, label="undominated, never optimal")
+    if len(others) > len(coverage):
+        axes.scatter(*others.T, color="0.7", s=18, zorder=1, label="undominated, never optimal")
     axes.scatter(*coverage.values.T, color=colours, s=40, zorder=2, label="coverage set")
     axes.set_xlabel(f"discounted {env.objective_names[0]}")
     axes.set_ylabel(f"discounted {env.objective_names[1]}")
@@ -122,6 +119,10 @@ def picture(env: Environment, size: int = 480) -> Figure:
     figure = Figure(figsize=(4 * image.shape[1] / image.shape[0], 4))
     axes = figure.add_subplot()
     axes.imshow(image)
+    if isinstance(env, Minecart):
+        places = np.asarray(to_picture(env.mine_positions)) * size
+        for mine, (x, y) in enumerate(places):
+            axes.text(x, y, mine_name(mine), color="white", ha="center", va="center", fontsize=9)
     axes.set_axis_off()
     return figure
 

@@ -141,6 +141,16 @@ def test_other_bad_arguments():
         DeepSeaTreasure(observation="sonar")
     with pytest.raises(InputError, match="time_limit must be a whole number"):
         DeepSeaTreasure(time_limit=0)
+    with pytest.raises(InputError, match=r"time_limit must be .* from 1 to 2147483647"):
+        DeepSeaTreasure(time_limit=2**31)
+
+
+def test_a_large_map_has_features_only():
+    sea_map = np.zeros((64, 65))
+    sea_map[1, 0] = 1
+    assert play(DeepSeaTreasure(sea_map), [DOWN]) == ([1, -1], True, [1, 0])
+    with pytest.raises(InputError, match="maps of at most 4,096 cells, and this one has 4,160"):
+        DeepSeaTreasure(sea_map, observation="pixels")
 
 
 @pytest.mark.parametrize("sea_map", ["paper", [[0, 0, 0, 0], [0, -1, -1, 2]], [[0], [0], [3]]])

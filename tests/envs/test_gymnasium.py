@@ -1,5 +1,6 @@
 """The Gymnasium environments: conventions, seeds, autoresets, wrappers, pixels, bad input."""
 
+import json
 from typing import Any
 
 import gymnasium
@@ -11,11 +12,12 @@ from gymnasium.utils import env_checker
 from gymnasium.vector import AutoresetMode
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.gymnasium import WindvaneEnv, register
+from windvane.envs.gymnasium import WindvaneEnv
 from windvane.envs.gymnasium_vector import WindvaneVectorEnv
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER
 from windvane.errors import InputError
+from windvane.registration import TIME_LIMITS, register
 
 register()
 IDS = ["windvane/Minecart-v0", "windvane/DeepSeaTreasure-v0"]
@@ -143,6 +145,24 @@ def test_reused_frames_equal_observe(native: Any, mode: AutoresetMode):
         assert np.array_equal(seen, observe(env.state))
 
 
+def test_observations_are_the_callers_to_edit(monkeypatch: pytest.MonkeyPatch):
+    env = WindvaneEnv(DeepSeaTreasure(observation="pixels"))
+    env.reset(seed=0)[0][:] = 0
+    for _ in range(2):
+        seen, *_ = env.step(1)
+        assert np.array_equal(seen, env.native.observe(env.state))
+        seen[:] = 0
+    for share in (128, 1):
+        monkeypatch.setattr("windvane.envs.gymnasium_vector.SHARE", share)
+        for observation in ("features", "pixels"):
+            many = WindvaneVectorEnv(DeepSeaTreasure(observation=observation), 2)
+            many.reset(seed=0)[0][:] = 0
+            for _ in range(2):
+                seen, *_ = many.step([1, 3])
+                assert np.array_equal(seen, jax.vmap(many.native.observe)(many.state))
+                seen[:] = 0
+
+
 def test_copies_without_a_seed_continue():
     envs = [WindvaneVectorEnv(Minecart(), 3) for _ in range(2)]
     for env in envs:
@@ -208,13 +228,25 @@ def test_vector_wrappers_of_mo_gymnasium():
             'no render_mode "human"',
         ),
         (lambda: WindvaneVectorEnv(DeepSeaTreasure(), 2).reset(seed=[1]), "must have 2 entries"),
-        (lambda: WindvaneVectorEnv(DeepSeaTreasure(), 2).reset(seed=-1), "0 or more, not -1"),
+        (lambda: WindvaneVectorEnv(DeepSeaTreasure(), 2).reset(seed=-1), "at least 0, not -1"),
+        (
+            lambda: WindvaneVectorEnv(DeepSeaTreasure(), 2, max_episode_steps=2**31),
+            "max_episode_steps must be a whole number from 1 to 2147483647, not 2147483648",
+        ),
+        (lambda: gymnasium.make(IDS[0], config={"mines": [3]}), "must be an object, not 3"),
+        (lambda: gymnasium.make(IDS[0], config=3), "config must be a MinecartConfig, .* not 3"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(build: Any, sentence: str):
     with pytest.raises(InputError, match=sentence) as caught:
         build()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [1.5, [0, "a"], "ab", True, [0, -1], [1.0, 2.0]])
+def test_what_is_no_seed(seed: Any):
+    with pytest.raises(InputError, match="a seed must be a whole number of at least 0, not"):
+        WindvaneVectorEnv(DeepSeaTreasure(), 2)._streams(seed)
 
 
 @pytest.mark.parametrize("action", [-1, 4, 1.5, "up", None])
@@ -257,7 +289,8 @@ def test_human_mode_shows_a_window(monkeypatch: pytest.MonkeyPatch):
 
 def test_configurations_reach_the_environment(tmp_path: Any):
     PAPER.deterministic().to_json(tmp_path / "mines.json")
-    for config in (PAPER.deterministic(), tmp_path / "mines.json", str(tmp_path / "mines.json")):
+    path = tmp_path / "mines.json"
+    for config in (PAPER.deterministic(), path, str(path), json.loads(path.read_text())):
         env: Any = gymnasium.make(IDS[0], config=config, frame_skip=2).unwrapped
         assert env.native.config.mines == PAPER.deterministic().mines
         assert env.native.frame_skip == 2
@@ -267,6 +300,11 @@ def test_configurations_reach_the_environment(tmp_path: Any):
     many.reset(seed=0)
     assert many.unwrapped.native.sea_map.shape == (11, 11)
     assert len(many.render()) == 2
+
+
+def test_the_ids_limits_are_the_native_ones():
+    natives = {"Minecart": Minecart(), "DeepSeaTreasure": DeepSeaTreasure()}
+    assert {name: native.time_limit for name, native in natives.items()} == TIME_LIMITS
 
 
 def test_registering_twice_changes_nothing():

@@ -6,17 +6,20 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windvane import oracle
 from windvane.envs.minecart import ACCELERATE, BRAKE, MINE, Minecart, MinecartState, Pose
 from windvane.envs.minecart_config import PAPER, Mine, MinecartConfig
 from windvane.errors import InputError
 
 KEY = jax.random.key(0)
 PAIR = ((0.1, 0.05), (0.2, 0.05))
+MINE_ENTRY = {"x": 0.5, "y": 0.5, "distributions": [[0.1, 0.05]]}
 
 
 @pytest.mark.parametrize(
@@ -39,12 +42,26 @@ PAIR = ((0.1, 0.05), (0.2, 0.05))
             lambda: MinecartConfig.from_dict({"mines": [{"x": 0, "y": 1, "distributions": [[1]]}]}),
             "pairs, not",
         ),
+        (lambda: MinecartConfig.from_dict({"mines": ["x y distributions"]}), "mine 0 .* an object"),
+        (lambda: MinecartConfig.from_dict({"mines": [MINE_ENTRY], "ore_colors": 3}), "not 3"),
+        (lambda: MinecartConfig.from_dict({"mines": [MINE_ENTRY], "ore_colors": ["red"]}), "red"),
+        (lambda: MinecartConfig(PAPER.mines, ore_colours=()), r"ore colours .* not \(\)"),
+        (lambda: MinecartConfig(PAPER.mines, ore_colours=((0, 0, 256),)), "256"),
+        (lambda: MinecartConfig(PAPER.mines, capacity=10**400), "capacity must be a number"),
+        (lambda: MinecartConfig((1, 2)), r"Mine objects, not \(1, 2\)"),  # type: ignore[arg-type]
+        (lambda: MinecartConfig(3), "Mine objects, not 3"),  # type: ignore[arg-type]
+        (lambda: Mine(0.5, 0.5, (0.1, 0.2)), "pairs, not"),  # type: ignore[arg-type]
+        (lambda: Mine(0.5, 0.5, ()), "pairs, not"),
+        (lambda: Mine("a", 0.5, PAIR), "outside the map: x is 'a'"),  # type: ignore[arg-type]
+        (lambda: Minecart(time_limit=2**31), "time_limit must be .* from 1 to 2147483647"),
         (lambda: MinecartConfig.random(KEY, num_mines=0), "number of mines must be"),
         (lambda: Minecart(frame_skip=0), "frame_skip must be"),
         (lambda: Minecart(observation="radar"), "unknown observation 'radar'"),
     ],
 )
-def test_bad_input_is_one_clear_sentence(build, sentence: str):
+def test_bad_input_is_one_clear_sentence(build, sentence: str, monkeypatch: pytest.MonkeyPatch):
+    # Off, as for users: the tests' own check of types would speak before ours.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(InputError, match=sentence) as caught:
         build()
     assert "\n" not in str(caught.value)
@@ -69,6 +86,29 @@ def test_json_round_trip(tmp_path: Path, seed: int):
     assert loaded.capacity == config.capacity
     assert np.array_equal(loaded.colours(), config.colours())
     assert json.loads(path.read_text())["ore_cnt"] == 3
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    half, ore = np.float32(0.5), ((np.float64(0.25), np.float32(0)),)
+    config = MinecartConfig((Mine(half, half, ore),), capacity=np.int64(2))  # type: ignore[arg-type]
+    config.to_json(tmp_path / "mines.json")
+    assert MinecartConfig.from_json(tmp_path / "mines.json") == MinecartConfig(
+        (Mine(0.5, 0.5, ((0.25, 0.0),)),), capacity=2.0, ore_colours=config.ore_colours[:1]
+    )
+
+
+@pytest.mark.parametrize("capacity", [1.5, 3e-9, 123456.7])
+def test_an_environments_config_is_the_one_it_was_built_from(capacity: float):
+    config = MinecartConfig.random(KEY, capacity=capacity)
+    kept = Minecart(config).config
+    assert kept.mines == config.mines
+    assert kept.capacity == capacity
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_papers_instance_is_known_to_the_oracle(deterministic: bool):
+    assert oracle.shipped_path(Minecart(deterministic=deterministic), 0.98).exists()
 
 
 def test_random_instances_are_reproducible_and_differ():
@@ -107,7 +147,7 @@ def standing(env: Minecart, mine: jax.Array) -> MinecartState:
     """An empty cart at rest in a mine."""
     x, y = env.mine_positions[mine]
     pose = Pose(x, y, jnp.zeros_like(x), jnp.zeros_like(x))
-    content = jnp.zeros(env.config.num_ores)
+    content = jnp.zeros(env.num_ores)
     return MinecartState(pose, content, jnp.asarray(True), pose, content)
 
 

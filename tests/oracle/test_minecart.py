@@ -33,34 +33,20 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def check_plans(env: Minecart, coverage: oracle.CoverageSet, episodes: int) -> float:
-    """Play every plan; return the largest distance from its stated value, in standard errors."""
-    worst = 0.0
-    for index, value in enumerate(coverage.values):
-        outcome = oracle.play_many(
-            env, coverage.plan(index), GAMMA, jax.random.key(index), episodes
-        )
-        returns = np.asarray(outcome.returns, float)
-        assert np.asarray(outcome.terminated).all(), coverage.behaviours[index]
-        # What happens in one of `episodes` plays or so may well be missing here; it changes a
-        # return by about 0.25, the fuel of mining once more.
-        error = returns.std(0, ddof=1) / np.sqrt(episodes) + 0.25 / episodes
-        distance = np.abs(returns.mean(0) - value) / error
-        # The stated values are sampled too; their own error is a few percent of this one.
-        worst = max(worst, float(distance.max()))
-    return worst
+def check_plans(env: Minecart, coverage: oracle.CoverageSet, episodes: int) -> None:
+    """Play every plan and compare the means with the stated values.
 
-
-@pytest.mark.slow
-def test_every_plan_earns_its_value_in_10000_plays(paper) -> None:
-    worst = check_plans(*paper, episodes=10_000)
-    print(f"largest deviation of {len(paper[1])} plans: {worst:.2f} standard errors")
-    # 78 comparisons: 3 standard errors for each alone is 3.6 for the largest of all.
-    assert worst < 3.6
+    Among some eighty numbers the largest deviation may well be above 3 standard errors: 3.6 is what
+    3 is for a single one.
+    """
+    deviations = attack.plan_deviations(env, coverage, episodes)
+    print(f"largest of {deviations.size} deviations: {deviations.max():.2f} standard errors")
+    assert deviations.max() < 3.6
+    assert (deviations > 3).sum() <= 1
 
 
 def test_every_plan_earns_its_value(paper) -> None:
-    assert check_plans(*paper, episodes=1000) < 3.6
+    check_plans(*paper, episodes=1000)
 
 
 def test_deterministic_plans_earn_exactly_their_value() -> None:
@@ -71,24 +57,17 @@ def test_deterministic_plans_earn_exactly_their_value() -> None:
         assert np.allclose(outcome.returns, value, atol=2e-5)
 
 
-def attack_with(env: Minecart, coverage: oracle.CoverageSet, rollouts: int, plays: int) -> None:
+def attack_with(env: Minecart, coverage: oracle.CoverageSet, rollouts: int) -> None:
     weights = np.random.default_rng(3).dirichlet(np.ones(env.num_objectives), 1000)
     optimal = np.asarray(coverage.optimal_value(weights), float)
     lists = attack.random_shooting(env, GAMMA, rollouts, weights)
-    excess, sigmas = attack.largest_excess(
-        *attack.mean_returns(env, GAMMA, lists, plays), weights, optimal
-    )
-    print(f"{rollouts:,} rollouts, {len(lists)} lists replayed: at most {excess:+.4f}")
-    assert excess < 0 or sigmas < 3
+    verdict = attack.judge(env, GAMMA, lists, weights, optimal, plays=200, again=2000)
+    print(verdict)
+    assert not verdict.beaten
 
 
 def test_random_shooting_does_not_beat_it(paper) -> None:
-    attack_with(*paper, rollouts=40_000, plays=200)
-
-
-@pytest.mark.slow
-def test_a_million_random_rollouts_do_not_beat_it(paper) -> None:
-    attack_with(*paper, rollouts=1_000_000, plays=1000)
+    attack_with(*paper, rollouts=40_000)
 
 
 def test_the_peers_policies_do_not_beat_it(paper) -> None:
@@ -96,13 +75,12 @@ def test_the_peers_policies_do_not_beat_it(paper) -> None:
     weights = np.random.default_rng(4).dirichlet(np.ones(3), 1000)
     optimal = np.asarray(coverage.optimal_value(weights), float)
     lists = attack.peer_policies(env)
-    assert len(lists) > 300
     short = Minecart(time_limit=60)
-    means, covariances = attack.mean_returns(short, GAMMA, lists, 64)
+    means, _ = attack.mean_returns(short, GAMMA, lists, 64, seed=0)
     assert (means[:, :2].sum(1) > 0.3).any(), "some of them must bring ore home"
-    excess, _ = attack.largest_excess(means, covariances, weights, optimal)
-    print(f"{len(lists)} of the peer's policies replayed: at most {excess:+.4f}")
-    assert excess < 0
+    verdict = attack.judge(short, GAMMA, lists, weights, optimal, plays=64, again=500)
+    print(verdict)
+    assert verdict.excess < 0
 
 
 def test_the_papers_seven_behaviours_are_among_the_regions(paper) -> None:
@@ -129,8 +107,8 @@ def test_errors_are_stated_and_small(paper) -> None:
     errors = paper[1].errors
     assert errors["left out at corner weights"] <= minecart.TOLERANCE
     assert errors["sampling (3 standard errors)"] < 5e-4
-    assert errors["trips to three mines, at most"] == 0
-    assert errors["routes not proven shortest"] == 0
+    assert errors["trips to three mines, bound"] == 0
+    assert errors["routes not proven shortest (a count)"] == 0
 
 
 def test_a_small_instance_from_scratch_with_cache_and_resume(cache, monkeypatch) -> None:
@@ -156,8 +134,8 @@ def test_a_small_instance_from_scratch_with_cache_and_resume(cache, monkeypatch)
         coverage = oracle.coverage_set(env, GAMMA, lambda what, *_: told.append(what))
     assert "judging trips" in told
     assert not list(cache.glob("*.partial.json"))
-    assert check_plans(env, coverage, 500) < 4
-    attack_with(env, coverage, 20_000, 100)
+    check_plans(env, coverage, 500)
+    attack_with(env, coverage, 20_000)
 
     monkeypatch.setattr("windvane.oracle.minecart.solve", search_again)
     assert np.array_equal(oracle.coverage_set(env, GAMMA).values, coverage.values)
@@ -178,8 +156,8 @@ def test_a_random_instance_is_not_beaten(cache) -> None:
     env = Minecart(MinecartConfig.random(jax.random.key(1), num_mines=3, num_ores=2))
     coverage = oracle.coverage_set(env, GAMMA)
     print(coverage.errors, *coverage.behaviours, sep="\n")
-    assert check_plans(env, coverage, 5000) < 4
-    attack_with(env, coverage, 400_000, 500)
+    check_plans(env, coverage, 5000)
+    attack_with(env, coverage, 400_000)
 
 
 def test_optimal_value_and_regret(paper) -> None:

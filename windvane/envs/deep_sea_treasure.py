@@ -15,13 +15,16 @@ from numpy.typing import ArrayLike
 
 from windvane.envs import deep_sea_treasure_drawing
 from windvane.envs.environment import Environment, ObservationKind, check_observation
-from windvane.errors import InputError, choose, require_positive_int
+from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int
 
 MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 """What each action adds to (row, column)."""
 
 FLOOR = -10.0
 """How the maps below mark sea floor; any negative number does."""
+
+MOST_PIXEL_CELLS = 4096
+"""Pixel observations keep a frame of 7 kB for every cell."""
 
 
 def _sea(rows: int, columns: int, treasures: dict[tuple[int, int], float]) -> np.ndarray:
@@ -86,9 +89,14 @@ class DeepSeaTreasure(Environment[DeepSeaTreasureState]):
         `observation` is "features" or "pixels"; `time_limit` is where drivers truncate an episode.
         """
         self.observation = check_observation(observation)
-        self.time_limit = require_positive_int("time_limit", time_limit)
+        self.time_limit = require_positive_int("time_limit", time_limit, LARGEST_COUNT)
         self.sea_map = jnp.asarray(check_map(sea_map))
         pixels = self.observation == "pixels"
+        if pixels and self.sea_map.size > MOST_PIXEL_CELLS:
+            raise InputError(
+                f"pixels are for maps of at most {MOST_PIXEL_CELLS:,} cells, and this one has "
+                f"{self.sea_map.size:,}"
+            )
         self.frames = deep_sea_treasure_drawing.all_frames(self.sea_map) if pixels else None
 
     @property

@@ -1,7 +1,7 @@
-"""The native environments as Gymnasium environments, by MO-Gymnasium's conventions, and their ids.
+"""The native environments as Gymnasium environments, by MO-Gymnasium's conventions.
 
-One environment lives here, many at once in `gymnasium_vector`. Importing this file needs
-Gymnasium; nothing else in `windvane.envs` imports it.
+One environment lives here, many at once in `gymnasium_vector`, ids in `registration`. Importing
+this file needs Gymnasium; nothing else in `windvane.envs` imports it.
 """
 
 import functools
@@ -87,7 +87,9 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         else:
             self._memory, observation = self._programs.reset(self._leaves, self._memory)
         observation = np.array(observation)
-        self._frame = observation[-1]
+        if self.native.observation == "pixels":
+            # A copy, since the observation is the caller's to edit.
+            self._frame = observation[-1].copy()
         self._show()
         return observation, {}
 
@@ -129,18 +131,24 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         """Discounted values of the undominated policies.
 
         Deep Sea Treasure has them all; of Minecart's only those on the convex hull are known.
+        Episodes end at the native `time_limit`, whatever `max_episode_steps` is; the ids' own
+        limits equal it.
         """
         from windvane import oracle
 
         if isinstance(self.native, DeepSeaTreasure):
-            return list(oracle.pareto_front(self.native, gamma).values)
+            return list(oracle.pareto_front(self.native, gamma).values.copy())
         return self.convex_coverage_set(gamma)
 
     def convex_coverage_set(self, gamma: float) -> list[np.ndarray]:
-        """Discounted values of the policies that are best for some weights."""
+        """Discounted values of the policies that are best for some weights.
+
+        Episodes end at the native `time_limit`, whatever `max_episode_steps` is; the ids' own
+        limits equal it.
+        """
         from windvane import oracle
 
-        return list(oracle.coverage_set(self.native, gamma).values)
+        return list(oracle.coverage_set(self.native, gamma).values.copy())
 
     def close(self) -> None:
         """Close the window, if there is one."""
@@ -246,16 +254,25 @@ def reward_space(env: Environment[Any]) -> Box:
 
 
 def native_minecart(
-    config: MinecartConfig | str | Path | None = None,
+    config: Any = None,
     deterministic: bool = False,
     frame_skip: int = 4,
     observation: str = "features",
 ) -> Minecart:
-    """A Minecart from what `gymnasium.make` is given: `config` may be a path to a JSON file."""
+    """A Minecart from what `gymnasium.make` is given.
+
+    `config` is a `MinecartConfig`, a path to a JSON file, or what such a file holds, parsed.
+    """
     if config is None:
         config = PAPER
-    elif not isinstance(config, MinecartConfig):
+    elif isinstance(config, dict):
+        config = MinecartConfig.from_dict(config)
+    elif isinstance(config, (str, Path)):
         config = MinecartConfig.from_json(config)
+    elif not isinstance(config, MinecartConfig):
+        raise InputError(
+            f"config must be a MinecartConfig, a dict or a path to a JSON file, not {config!r}"
+        )
     return Minecart(
         config, deterministic=deterministic, frame_skip=frame_skip, observation=observation
     )
@@ -277,20 +294,3 @@ def make_deep_sea_treasure(
     """Entry point of `windvane/DeepSeaTreasure-v0`."""
     native = DeepSeaTreasure(sea_map, observation=observation)
     return WindvaneEnv(native, render_mode=render_mode, render_size=render_size)
-
-
-def register() -> None:
-    """Make the ids known to Gymnasium; calling it again changes nothing."""
-    for name, maker, steps in (
-        ("Minecart", "make_minecart", 1000),
-        ("DeepSeaTreasure", "make_deep_sea_treasure", 100),
-    ):
-        if f"windvane/{name}-v0" not in gymnasium.registry:
-            gymnasium.register(
-                f"windvane/{name}-v0",
-                entry_point=f"windvane.envs.gymnasium:{maker}",
-                vector_entry_point=f"windvane.envs.gymnasium_vector:{maker}",
-                max_episode_steps=steps,
-                # The checker expects a number where MO-Gymnasium's convention has a vector.
-                disable_env_checker=True,
-            )

@@ -30,7 +30,7 @@ from windvane.envs.gymnasium import (
     observation_space,
     reward_space,
 )
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import LARGEST_COUNT, InputError, require_int, require_positive_int
 
 AUTORESET_MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
@@ -61,7 +61,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     `autoreset_mode` says when a copy whose episode ended begins the next: on the step after
     (`NEXT_STEP`, whose action is then ignored) or at once (`SAME_STEP`, with the last observation
-    in `infos["final_obs"]`).
+    in `infos["final_obs"]`). What `reset` and `step` return is new, and the caller's to edit.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -84,7 +84,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.native = native
         self.num_envs = require_positive_int("num_envs", num_envs)
         steps = native.time_limit if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = require_positive_int("max_episode_steps", steps)
+        self.max_episode_steps = require_positive_int("max_episode_steps", steps, LARGEST_COUNT)
         self.autoreset_mode = check_autoreset_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = check_render_mode(render_mode)
@@ -93,8 +93,8 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.render_size = require_positive_int("render_size", render_size)
         self.single_observation_space = observation_space(native)
         self.single_action_space = Discrete(native.num_actions)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.reward_space = reward_space(native)
         self.reward_dim = native.num_objectives
         leaves, structure = jax.tree.flatten(native)
@@ -138,7 +138,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._copies = [after for after, *_ in told]
         seen = _joined([copies.seen for copies in self._copies])
         reward, terminated, truncated = (
-            np.array(_joined(parts)) for parts in zip(*(part for _, part, _ in told), strict=True)
+            _joined(parts) for parts in zip(*(part for _, part, _ in told), strict=True)
         )
         infos = {}
         if told[0][2] is not None and (ended := terminated | truncated).any():
@@ -161,16 +161,16 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         states = [copies.state for copies in self._copies]
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), *states)
 
-    def _streams(self, seed: int | Sequence[int | None] | None) -> Stream:
+    def _streams(self, seed: Any) -> Stream:
         """The copies' streams, those with a seed begun anew."""
-        if isinstance(seed, (int, np.integer)):
-            seed = [int(seed) + i for i in range(self.num_envs)]
-        seeds = [None] * self.num_envs if seed is None else list(seed)
+        if seed is None:
+            seed = [None] * self.num_envs
+        elif not np.iterable(seed):
+            first = require_int("a seed", seed, 0)
+            seed = range(first, first + self.num_envs)
+        seeds = [None if one is None else require_int("a seed", one, 0) for one in seed]
         if len(seeds) != self.num_envs:
             raise InputError(f"a list of seeds must have {self.num_envs} entries, not {len(seeds)}")
-        if any(one is not None and one < 0 for one in seeds):
-            lowest = min(one for one in seeds if one is not None)
-            raise InputError(f"a seed must be 0 or more, not {lowest}")
         if not self._copies:
             spare = int(self.np_random.integers(2**63))
             seeds = [spare + i if one is None else one for i, one in enumerate(seeds)]
@@ -295,8 +295,8 @@ def _shares(num_envs: int) -> list[slice]:
 
 
 def _joined(parts: Sequence[Array]) -> np.ndarray:
-    """One host array from the shares' arrays; with one share, a view of it."""
-    return np.asarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+    """One new host array from the shares' arrays."""
+    return np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
 
 
 def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:

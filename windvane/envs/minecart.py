@@ -13,9 +13,14 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from windvane.envs import minecart_drawing
-from windvane.envs.environment import Environment, ObservationKind, check_observation
+from windvane.envs.environment import (
+    FRAME_SIZE,
+    Environment,
+    ObservationKind,
+    check_observation,
+)
 from windvane.envs.minecart_config import BASE_RADIUS, MINE_RADIUS, PAPER, Mine, MinecartConfig
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import LARGEST_COUNT, InputError, require_positive_int
 
 MINE, LEFT, RIGHT, ACCELERATE, BRAKE, NONE = range(6)
 
@@ -101,18 +106,19 @@ class Minecart(Environment[MinecartState]):
         self.ore_deviations = jnp.asarray(distributions[..., 1])
         self.capacity = jnp.asarray(np.asarray(config.capacity, float))
         self.ore_colours = jnp.asarray(config.colours())
-        self.background = minecart_drawing.background(self.mine_positions, 48)
+        self.background = minecart_drawing.background(self.mine_positions, FRAME_SIZE)
         self.frame_skip = require_positive_int("frame_skip", frame_skip)
         self.observation = check_observation(observation)
-        self.time_limit = require_positive_int("time_limit", time_limit)
+        self.time_limit = require_positive_int("time_limit", time_limit, LARGEST_COUNT)
 
     @property
     def config(self) -> MinecartConfig:
         """The instance as plain numbers; only its shape is static, so that instances batch."""
-        decimals = [np.asarray(a, float).round(6).tolist() for a in (
+        # Seven digits are what 32 bits hold: a 0.16 of theirs is 0.16 again.
+        decimals = np.vectorize(lambda number: float(f"{number:.7g}"), otypes=[float])
+        positions, means, deviations, capacity = (decimals(a).tolist() for a in (
             self.mine_positions, self.ore_means, self.ore_deviations, self.capacity,
-        )]  # fmt: skip
-        positions, means, deviations, capacity = decimals
+        ))  # fmt: skip
         mines = tuple(
             Mine(x, y, tuple(zip(mean, deviation, strict=True)))
             for (x, y), mean, deviation in zip(positions, means, deviations, strict=True)
@@ -196,6 +202,8 @@ class Minecart(Environment[MinecartState]):
         self, content: Float[Array, " ores"], haul: Float[Array, " ores"]
     ) -> Float[Array, " ores"]:
         """Add a haul to the cart, scaled down to the free capacity where it is too much."""
+        # Not clipped at 0: where rounding filled the cart beyond its capacity by a hair, the peer
+        # program takes that hair out again, and so do we.
         free, total = self.capacity - content.sum(), haul.sum()
         scale = jnp.where(total > free, free / jnp.where(total > 0, total, 1.0), 1.0)
         return content + haul * scale

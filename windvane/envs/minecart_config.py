@@ -5,7 +5,6 @@ What may not live here: dynamics or drawing.
 """
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import InputError, is_number, require_positive_int
 
 MINE_RADIUS = 0.14
 BASE_RADIUS = 0.15
@@ -31,6 +30,25 @@ class Mine:
     y: float
     distributions: tuple[tuple[float, float], ...]
 
+    def __post_init__(self) -> None:
+        name = f"the mine at ({self.x!r}, {self.y!r})"
+        for axis, place in (("x", self.x), ("y", self.y)):
+            if not (is_number(place) and 0 <= place <= 1):
+                raise InputError(
+                    f"{name} lies outside the map: {axis} is {place!r}, and must be from 0 to 1"
+                )
+        if not _are_rows(self.distributions, 2):
+            raise InputError(
+                f"{name} needs distributions of (mean, deviation) pairs, not {self.distributions!r}"
+            )
+        for mean, deviation in self.distributions:
+            if not is_number(mean):
+                raise InputError(f"{name} has an ore mean of {mean!r}, which is not a number")
+            if not (is_number(deviation) and deviation >= 0):
+                raise InputError(
+                    f"{name} has a standard deviation of {deviation!r}; it must be 0 or more"
+                )
+
 
 @dataclass(frozen=True)
 class MinecartConfig:
@@ -46,15 +64,26 @@ class MinecartConfig:
         return len(self.mines[0].distributions)
 
     def __post_init__(self) -> None:
+        listed = isinstance(self.mines, (tuple, list))
+        if not (listed and all(isinstance(mine, Mine) for mine in self.mines)):
+            raise InputError(f"the mines of an instance must be Mine objects, not {self.mines!r}")
         if not self.mines:
             raise InputError("a Minecart instance needs at least one mine, and got none")
-        if not (_is_number(self.capacity) and self.capacity > 0):
+        if not (is_number(self.capacity) and self.capacity > 0):
             raise InputError(f"the cart's capacity must be a number above 0, not {self.capacity!r}")
         for index, mine in enumerate(self.mines):
-            _check_mine(index, mine, self.num_ores)
-        for colour in self.ore_colours:
-            if len(colour) != 3 or not all(_is_number(c) and 0 <= c <= 255 for c in colour):
-                raise InputError(f"an ore colour must be three numbers of 0 to 255, not {colour!r}")
+            if len(mine.distributions) != self.num_ores:
+                raise InputError(
+                    f"mine {index} has distributions for {len(mine.distributions)} ores and mine 0 "
+                    f"for {self.num_ores}; every mine needs the same number"
+                )
+        colours = self.ore_colours
+        if not _are_rows(colours, 3) or not all(
+            is_number(shade) and 0 <= shade <= 255 for colour in colours for shade in colour
+        ):
+            raise InputError(
+                f"ore colours must be a list of three numbers of 0 to 255 each, not {colours!r}"
+            )
 
     def colours(self) -> np.ndarray:
         """One RGB colour an ore; colours repeat when there are more ores than colours."""
@@ -80,7 +109,7 @@ class MinecartConfig:
                 for m in self.mines
             ],
         }
-        Path(path).write_text(json.dumps(data, indent=2) + "\n")
+        Path(path).write_text(json.dumps(data, indent=2, default=float) + "\n")
 
     @staticmethod
     def from_json(path: str | Path) -> "MinecartConfig":
@@ -102,21 +131,16 @@ class MinecartConfig:
             raise InputError('a Minecart instance must be an object with a list of "mines"')
         mines = []
         for index, entry in enumerate(data["mines"]):
+            if not isinstance(entry, dict):
+                raise InputError(
+                    f"mine {index} of the Minecart instance must be an object, not {entry!r}"
+                )
             missing = [k for k in ("x", "y", "distributions") if k not in entry]
             if missing:
                 raise InputError(f"mine {index} of the Minecart instance lacks {missing[0]!r}")
-            pairs = entry["distributions"]
-            if not isinstance(pairs, list) or not all(
-                isinstance(pair, list) and len(pair) == 2 for pair in pairs
-            ):
-                raise InputError(
-                    f"mine {index} needs distributions of [mean, deviation] pairs, not {pairs!r}"
-                )
-            mines.append(Mine(entry["x"], entry["y"], tuple((p[0], p[1]) for p in pairs)))
+            mines.append(Mine(entry["x"], entry["y"], _tuples(entry["distributions"])))
         colours = data.get("ore_colors") or DEFAULT_COLOURS
-        return MinecartConfig(
-            tuple(mines), data.get("capacity", 1.5), tuple(tuple(c) for c in colours)
-        )
+        return MinecartConfig(tuple(mines), data.get("capacity", 1.5), _tuples(colours))
 
     @staticmethod
     def random(
@@ -151,28 +175,18 @@ class MinecartConfig:
         return MinecartConfig(tuple(mines), capacity)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _are_rows(value: Any, width: int) -> bool:
+    """Whether `value` lists at least one row, and every row `width` things."""
+    return (
+        isinstance(value, (tuple, list))
+        and len(value) > 0
+        and all(isinstance(row, (tuple, list)) and len(row) == width for row in value)
+    )
 
 
-def _check_mine(index: int, mine: Mine, num_ores: int) -> None:
-    for axis, place in (("x", mine.x), ("y", mine.y)):
-        if not (_is_number(place) and 0 <= place <= 1):
-            raise InputError(
-                f"mine {index} lies outside the map: {axis} is {place!r}, and must be from 0 to 1"
-            )
-    if len(mine.distributions) != num_ores or num_ores == 0:
-        raise InputError(
-            f"mine {index} has distributions for {len(mine.distributions)} ores and mine 0 for "
-            f"{num_ores}; every mine needs the same number, at least 1"
-        )
-    for mean, deviation in mine.distributions:
-        if not _is_number(mean):
-            raise InputError(f"mine {index} has an ore mean of {mean!r}, which is not a number")
-        if not (_is_number(deviation) and deviation >= 0):
-            raise InputError(
-                f"mine {index} has a standard deviation of {deviation!r}; it must be 0 or more"
-            )
+def _tuples(value: Any) -> Any:
+    """Lists within lists as tuples within tuples; what is no list stays, to be refused by name."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 PAPER = MinecartConfig(

@@ -6,21 +6,24 @@ discount; its result is kept in a cache, and that of the paper's instance comes 
 
 import hashlib
 import json
-import math
 import os
+import reprlib
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
-from windvane.errors import InputError
+from windvane.errors import InputError, is_number
 from windvane.oracle import deep_sea_treasure, minecart
 from windvane.oracle.coverage import CoverageSet
 from windvane.oracle.minecart import Progress
@@ -55,7 +58,7 @@ def coverage_set(
     """
     gamma = check_gamma(gamma)
     if isinstance(env, DeepSeaTreasure):
-        return deep_sea_treasure.solve(env, gamma)
+        return _deep_sea_treasure(deep_sea_treasure.solve, env, gamma)
     if isinstance(env, Minecart):
         return _minecart(env, gamma, progress)
     raise InputError(
@@ -67,15 +70,15 @@ def coverage_set(
 def pareto_front(env: Environment, gamma: float) -> CoverageSet:
     """All undominated values, where they are known; else the coverage set."""
     if isinstance(env, DeepSeaTreasure):
-        return deep_sea_treasure.pareto_front(env, check_gamma(gamma))
+        return _deep_sea_treasure(deep_sea_treasure.pareto_front, env, check_gamma(gamma))
     return coverage_set(env, gamma)
 
 
 def optimal_value(env: Environment, gamma: float, weights: ArrayLike) -> np.ndarray:
     """The scalarised value of an optimal policy, for one weight vector or a batch of them."""
-    weights = np.asarray(weights, float)
-    for row in weights.reshape(-1, weights.shape[-1] if weights.ndim else 1):
-        check_weights(row, env.num_objectives)
+    weights = _numbers("the weights", weights, env.num_objectives)
+    for row in weights.reshape(-1, env.num_objectives):
+        check_weights(row)
     return np.asarray((weights @ coverage_set(env, gamma).values.T).max(-1))
 
 
@@ -86,20 +89,23 @@ def regret(
     returns: ArrayLike,
 ) -> np.ndarray:
     """The paper's regret: the optimal value less the scalarised discounted return of an episode."""
-    returns = np.asarray(returns, float)
-    if returns.shape[-1:] != (env.num_objectives,):
+    weights = _numbers("the weights", weights, env.num_objectives)
+    returns = _numbers("the returns", returns, env.num_objectives)
+    try:
+        scalarised = (weights * returns).sum(-1)
+    except ValueError as error:
         raise InputError(
-            f"a return must have {env.num_objectives} objectives, not shape {returns.shape}"
-        )
-    best = optimal_value(env, gamma, weights)
-    return best - (np.asarray(weights, float) * returns).sum(-1)
+            f"weights of shape {weights.shape} do not broadcast with returns of {returns.shape}"
+        ) from error
+    return optimal_value(env, gamma, weights) - scalarised
 
 
-def check_gamma(gamma: float) -> float:
+def check_gamma(gamma: Any) -> float:
     """Return `gamma` if it is a discount factor."""
-    if not (isinstance(gamma, (int, float)) and math.isfinite(gamma) and 0 < gamma <= 1):
+    if not (is_number(gamma) and 0 < gamma <= 1):
         raise InputError(f"the discount factor must lie above 0 and be at most 1, not {gamma!r}")
-    return float(gamma)
+    # By its digits: a 32-bit 0.98 means the 0.98 whose results are kept.
+    return float(str(gamma)) if isinstance(gamma, np.floating) else float(gamma)
 
 
 def cache_folder() -> Path:
@@ -113,6 +119,51 @@ def cache_folder() -> Path:
 def shipped_path(env: Minecart, gamma: float) -> Path:
     """Where the package itself keeps the coverage set of `env`, if it does."""
     return _SHIPPED / f"{_name(env, gamma)}.npz"
+
+
+def _numbers(what: str, given: ArrayLike, num_objectives: int) -> np.ndarray:
+    """Return `given` as an array of finite numbers whose last axis is that of objectives."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if not np.can_cast(array.dtype, float, "same_kind"):
+        shown = reprlib.repr(given.tolist() if isinstance(given, np.ndarray) else given)
+        raise InputError(f"{what} must be rows of real numbers of one length, not {shown}")
+    if array.shape[-1:] != (num_objectives,):
+        raise InputError(f"{what} must be of {num_objectives} objectives, not shape {array.shape}")
+    if not np.isfinite(array).all():
+        wrong = array[~np.isfinite(array)][0]
+        raise InputError(f"{what} must be finite numbers, and one is {wrong}")
+    return array.astype(float)
+
+
+def _deep_sea_treasure(
+    solve: Callable[[DeepSeaTreasure, float], CoverageSet], env: DeepSeaTreasure, gamma: float
+) -> CoverageSet:
+    sea_map = np.asarray(env.sea_map)
+    return _sea(solve, sea_map.tobytes(), sea_map.dtype, sea_map.shape, env.time_limit, gamma)
+
+
+@lru_cache(maxsize=16)
+def _sea(
+    solve: Callable[[DeepSeaTreasure, float], CoverageSet],
+    data: bytes,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    time_limit: int,
+    gamma: float,
+) -> CoverageSet:
+    # What is kept must be numbers, even where a compiled function asks.
+    with jax.ensure_compile_time_eval():
+        sea_map = np.frombuffer(data, dtype).reshape(shape)
+        return _shared(solve(DeepSeaTreasure(sea_map, time_limit=time_limit), gamma))
+
+
+def _shared(coverage: CoverageSet) -> CoverageSet:
+    """The set, its values made read-only, since later calls get the same one."""
+    coverage.values.setflags(write=False)
+    return coverage
 
 
 def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
@@ -136,7 +187,8 @@ def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
 @lru_cache(maxsize=16)
 def _load(path: Path, modified: int) -> CoverageSet:
     del modified  # part of the key: a file that changed is read again
-    return CoverageSet.load(path, TripPlan.template())
+    with jax.ensure_compile_time_eval():
+        return _shared(CoverageSet.load(path, TripPlan.template()))
 
 
 def _name(env: Minecart, gamma: float) -> str:

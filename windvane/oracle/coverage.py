@@ -25,14 +25,16 @@ class CoverageSet:
     """Entries of a (near-)convex coverage set, each with a plan that earns its value.
 
     `values` has a row an entry; `plans` is one plan whose arrays have a leading axis of entries;
-    `behaviours` describes each entry in words; `errors` says what bounds the distance to the true
-    optimum, in units of scalarised return (see `docs/oracle.md`).
+    `behaviours` describes each entry in words and `groups` names what it has in common with others
+    that differ in details only; `errors` says what bounds the distance to the true optimum, in
+    units of scalarised return where nothing else is said (see `docs/oracle.md`).
     """
 
     gamma: float
     values: np.ndarray
     plans: Plan
     behaviours: tuple[str, ...]
+    groups: tuple[str, ...]
     errors: dict[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -58,6 +60,7 @@ class CoverageSet:
             "format": FORMAT,
             "gamma": self.gamma,
             "behaviours": self.behaviours,
+            "groups": self.groups,
             "errors": self.errors,
         }
         leaves: dict[str, Any] = {
@@ -88,6 +91,7 @@ class CoverageSet:
             values,
             jax.tree.unflatten(structure, leaves),
             tuple(header["behaviours"]),
+            tuple(header["groups"]),
             header["errors"],
         )
 

@@ -3,11 +3,9 @@
 import jax.numpy as jnp
 import numpy as np
 
-from windvane.envs.deep_sea_treasure import DeepSeaTreasure, reachable_distances
+from windvane.envs.deep_sea_treasure import MOVES, DeepSeaTreasure, reachable_distances
 from windvane.oracle.coverage import CoverageSet, stack_plans
 from windvane.oracle.plan import Script
-
-_MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def solve(env: DeepSeaTreasure, gamma: float) -> CoverageSet:
@@ -30,6 +28,8 @@ def pareto_front(env: DeepSeaTreasure, gamma: float) -> CoverageSet:
             entries.append(((treasure, -_annuity(gamma, steps)), script, (int(row), int(column))))
     # Waiting for the cut costs least when every treasure is far; action 0 at the top left waits.
     entries.append(((0.0, -_annuity(gamma, limit)), [0], None))
+    # Of equal treasures at equal distance one will do.
+    entries = list({value: entry for entry in reversed(entries) for value in entry[:1]}.values())
     values = np.asarray([value for value, _, _ in entries])
     dominated = [
         any((other >= value).all() and (other > value).any() for other in values)
@@ -42,19 +42,17 @@ def pareto_front(env: DeepSeaTreasure, gamma: float) -> CoverageSet:
         Script(jnp.asarray(script + [0] * (longest - len(script))), jnp.asarray(len(script)))
         for _, script, _ in kept
     ]
+    groups = tuple(
+        "wait for the time limit" if place is None else f"treasure {sea_map[place]:g} at {place}"
+        for _, _, place in kept
+    )
     behaviours = tuple(
-        "wait for the time limit"
-        if place is None
-        else f"treasure {sea_map[tuple(place)]:g} at {place} in {len(script)} steps"
-        for _, script, place in kept
+        f"{group} in {len(script)} steps" if place else group
+        for group, (_, script, place) in zip(groups, kept, strict=True)
     )
-    return CoverageSet(
-        gamma,
-        np.asarray([v for v, _, _ in kept]),
-        stack_plans(plans),
-        behaviours,
-        {"rounding": 0.0},
-    )
+    rounding = {"rounding of the map": float(np.finfo(env.sea_map.dtype).eps * sea_map.max())}
+    values = np.asarray([value for value, _, _ in kept])
+    return CoverageSet(gamma, values, stack_plans(plans), behaviours, groups, rounding)
 
 
 def _annuity(gamma: float, steps: int) -> float:
@@ -65,7 +63,7 @@ def _way_to(distances: np.ndarray, sea_map: np.ndarray, goal: tuple[int, int]) -
     """Actions of a shortest way, found backwards along falling distances through open sea."""
     script, place = [], goal
     while distances[place] > 0:
-        for action, (down, right) in enumerate(_MOVES):
+        for action, (down, right) in enumerate(MOVES):
             before = (place[0] - down, place[1] - right)
             if not all(0 <= b < size for b, size in zip(before, sea_map.shape, strict=True)):
                 continue
@@ -92,5 +90,7 @@ def _upper_hull(values: np.ndarray) -> list[int]:
 
 def _subset(front: CoverageSet, rows: list[int]) -> CoverageSet:
     plans = stack_plans([front.plan(row) for row in rows])
-    behaviours = tuple(front.behaviours[row] for row in rows)
-    return CoverageSet(front.gamma, front.values[rows], plans, behaviours, front.errors)
+    behaviours, groups = (
+        tuple(names[row] for row in rows) for names in (front.behaviours, front.groups)
+    )
+    return CoverageSet(front.gamma, front.values[rows], plans, behaviours, groups, front.errors)

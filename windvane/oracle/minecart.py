@@ -52,20 +52,21 @@ def solve(
         progress("evaluating the coverage set", done, len(chosen))
         entries.append(judge.entry(trip, own, FINAL_PATHS))
     progress("evaluating the coverage set", len(chosen), len(chosen))
-    entries.sort(key=lambda entry: (entry.behaviour.split(",")[0], -entry.value[-1]))
+    entries.sort(key=lambda entry: (entry.group, -entry.value[-1]))
     values = np.stack([entry.value for entry in entries])
     optimal = (weights @ values.T).max(1)
     errors = {
         "left out at corner weights": gap,
         "sampling (3 standard errors)": 3 * max(entry.standard_error for entry in entries),
-        "trips to three mines, at most": _three_mines(env, finder, weights, optimal),
-        "routes not proven shortest": float(sum(not r.proven for r in routes + tours)),
+        "trips to three mines, bound": _three_mines(env, finder, weights, optimal),
+        "routes not proven shortest (a count)": float(sum(not r.proven for r in routes + tours)),
     }
     return CoverageSet(
         gamma,
         values,
         stack_plans([entry.plan for entry in entries]),
         tuple(entry.behaviour for entry in entries),
+        tuple(entry.group for entry in entries),
         errors,
     )
 
@@ -231,17 +232,18 @@ def _tours(
 def _three_mines(
     env: Minecart, finder: RouteFinder, weights: np.ndarray, optimal: np.ndarray
 ) -> float:
-    """How much better than `optimal` a trip to three mines might be: never less than the truth.
+    """Bound on how much better than `optimal` a trip with a third stop might be.
 
-    Stopping once more costs at least an acceleration, a brake and a step of mining on top of the
-    quickest tour of the first and the last mine.
+    It is as strict as the bounds on driving steps. Stopping once more costs at least an
+    acceleration, a brake and a step of mining on top of the quickest tour of the first and the
+    last stop.
     """
     mines = range(len(env.mine_positions))
     worst = 0.0
     for first in mines:
         for last in mines:
             for middle in mines:
-                if middle in (first, last) or (first == last and len(mines) > 1):
+                if middle in (first, last):
                     continue
                 bounds = finder.least_steps((first, last))
                 for accelerations in range(4, len(bounds)):

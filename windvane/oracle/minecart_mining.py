@@ -6,7 +6,8 @@ gamma^(d-1) u + w_fuel f; mining once more and then going home is worth the same
 for the expected gain of content and the fuel of mining. The gain depends only on the room left in
 the cart and shrinks with it, while the loss by discounting grows with u: once going home is the
 better of the two it stays so, and looking one step ahead is optimal ("monotone case" of optimal
-stopping). With several ways home the better one is taken for the content at hand.
+stopping). With several ways home the better one is taken for the content at hand; looking one step
+ahead is then no longer proven optimal, only very nearly so (see the tests).
 """
 
 import equinox as eqx
@@ -88,8 +89,9 @@ def mining_paths(
 
     def path(key: Key[Array, ""]) -> Float[Array, "times ores"]:
         content = jnp.zeros(env.ore_means.shape[1:], env.capacity.dtype)
+        key, early_key = jax.random.split(key)
         if before is not None:
-            for early in jax.random.split(jax.random.fold_in(key, 0), before[1]):
+            for early in jax.random.split(early_key, before[1]):
                 content = mine_once(env, before[0], content, early)
 
         def step(content: Array, key: Array) -> tuple[Array, Array]:

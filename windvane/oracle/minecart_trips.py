@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from windvane.envs.minecart import ACCELERATE, MINE, NONE, Minecart, MinecartState
 from windvane.oracle.minecart_mining import (
@@ -101,6 +101,7 @@ class Entry(NamedTuple):
     value: np.ndarray
     standard_error: float
     behaviour: str
+    group: str
 
 
 class Judge:
@@ -112,16 +113,15 @@ class Judge:
         self.ways = max(len(t.homes) for t in trips) or 1
         self.out_steps = max(len(t.out) for t in trips) or 1
         self.home_steps = max((len(h) for t in trips for h in t.homes), default=1)
-        self.key = jax.random.key(0)
+        self.path_key, gain_key, fill_key = jax.random.split(jax.random.key(0), 3)
         mines = range(len(env.mine_positions))
-        self.steps = {m: self._enough_steps(m) for m in mines}
-        gain_key = jax.random.fold_in(self.key, 1)
+        self.steps = {m: self._enough_steps(m, fill_key) for m in mines}
         self.gains = {m: expected_gain(env, jnp.asarray(m), gain_key, 8192) for m in mines}
         self._sampled: dict[tuple[tuple[Stop, ...], int], Array] = {}
 
-    def _enough_steps(self, mine: int) -> int:
+    def _enough_steps(self, mine: int, key: Key[Array, ""]) -> int:
         """Mining steps after which nearly every cart is full."""
-        paths = mining_paths(self.env, jnp.asarray(mine), self.key, 1024, MOST_MINING)
+        paths = mining_paths(self.env, jnp.asarray(mine), key, 1024, MOST_MINING)
         full = np.asarray(paths.sum(-1) >= self.env.capacity * (1 - 1e-6)).mean(0) >= 0.999
         return int(full.argmax()) + 1 if full.any() else MOST_MINING
 
@@ -130,7 +130,7 @@ class Judge:
         name = ((*stops[:-1], Stop(stops[-1].mine, 0)), number)
         if name not in self._sampled:
             before = (jnp.asarray(stops[0].mine), stops[0].steps) if len(stops) == 2 else None
-            key = jax.random.fold_in(self.key, number)
+            key = jax.random.fold_in(self.path_key, number)
             mine = stops[-1].mine
             self._sampled[name] = mining_paths(
                 self.env, jnp.asarray(mine), key, number, self.steps[mine], before
@@ -191,14 +191,14 @@ class Judge:
             mines=jnp.asarray(bool(trip.stops)),
         )
         if not trip.stops:
-            return Entry(plan, self._driving_value(trip), 0.0, describe(trip))
+            return Entry(plan, self._driving_value(trip), 0.0, *describe(trip))
         parts = jnp.split(self.paths(trip.stops, number), 16)
         results = [self._results(trip, weights[None], part) for part in parts]
         returns = np.stack([np.asarray(r.returns[0], float) for r in results])
         mined = float(np.mean([r.mined[0] for r in results]))
         way = int(np.mean([r.ways[0] for r in results], axis=0).argmax())
         error = float((returns @ weights).std(ddof=1) / math.sqrt(len(parts)))
-        return Entry(plan, returns.mean(0), error, describe(trip, way, mined))
+        return Entry(plan, returns.mean(0), error, *describe(trip, way, mined))
 
 
 def mine_name(mine: int) -> str:
@@ -206,14 +206,15 @@ def mine_name(mine: int) -> str:
     return f"({chr(ord('c') + mine)})" if mine < 24 else f"({mine})"
 
 
-def describe(trip: Trip, way: int = 0, mined: float = 0.0) -> str:
-    """A trip in words: where to, how often it accelerates out and home, how long it mines."""
+def describe(trip: Trip, way: int = 0, mined: float = 0.0) -> tuple[str, str]:
+    """A trip in words, in full and short: where to, how often it accelerates, how long it mines."""
     if not trip.stops:
-        return f"no mine, {len(trip.out)} steps" if trip.out else "no mine, idle to the time limit"
+        duration = f"{len(trip.out)} steps" if trip.out else "idle to the time limit"
+        return f"no mine, {duration}", "no mine"
     names = " then ".join(mine_name(stop.mine) for stop in trip.stops)
     home = trip.homes[way]
-    speed = f"{trip.out.count(ACCELERATE)}+{home.count(ACCELERATE)} accelerations"
-    return f"mine {names}, {speed}, {len(trip.out)}+{len(home)} steps, mines {mined:.2f}"
+    group = f"mine {names}, accelerates {trip.out.count(ACCELERATE)}+{home.count(ACCELERATE)} times"
+    return f"{group}, drives {len(trip.out)}+{len(home)} steps, mines {mined:.2f}", group
 
 
 @eqx.filter_jit

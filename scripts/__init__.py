@@ -1,0 +1,1 @@
+"""Programs that make what the repository ships: coverage sets and reports."""

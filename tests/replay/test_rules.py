@@ -1,0 +1,155 @@
+"""Standard, selective and exploration replay against slow models, and what all rules share."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from windvane.errors import InputError
+from windvane.replay.diverse import DiverseReplay
+from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.selective import SelectiveReplay, reservoir_place
+from windvane.replay.signature import ReturnSignature
+from windvane.replay.standard import StandardReplay
+
+KEY = jax.random.key(0)
+SIGNATURE = ReturnSignature(2, 1.0, reward=lambda transition: transition[1])
+RULES = {
+    "standard": StandardReplay,
+    "selective": SelectiveReplay,
+    "exploration": ExplorationReplay,
+    "diverse": lambda capacity, **kwargs: DiverseReplay(capacity, SIGNATURE, **kwargs),
+}
+
+
+@eqx.filter_jit
+def fill(buffer, key, numbers, scores):
+    """Add transitions that are known by their numbers; every fifth ends its episode."""
+
+    def step(state, item):
+        number, score = item
+        transition = (number, jnp.stack([number % 7, number % 3]).astype(jnp.float32))
+        return buffer.add(state, transition, number % 5 == 4, score), None
+
+    state = buffer.init((numbers[0], jnp.zeros(2)), key)
+    return jax.lax.scan(step, state, (numbers, scores))[0]
+
+
+def held(buffer, state) -> list[int]:
+    rows = buffer.rows(state)
+    numbers = np.asarray(rows.transitions[0])
+    alive = np.asarray(rows.priorities.places).ravel()[: len(numbers)] > 0
+    return sorted(numbers[alive].tolist())
+
+
+@pytest.mark.parametrize("capacity", [1, 5, 130])
+def test_standard_keeps_the_last(capacity: int) -> None:
+    buffer = StandardReplay(capacity)
+    state = fill(buffer, KEY, jnp.arange(300), jnp.zeros(300))
+    assert held(buffer, state) == list(range(300 - capacity, 300))
+
+
+@pytest.mark.parametrize("capacity", [2, 9, 130])
+def test_selective_is_reservoir_sampling_with_the_same_draws(capacity: int) -> None:
+    buffer = SelectiveReplay(capacity)
+    state = fill(buffer, KEY, jnp.arange(400), jnp.zeros(400))
+    ring, size = buffer.ring_capacity, capacity - buffer.ring_capacity
+    reservoir: dict[int, int] = {}
+    for index in range(400 - ring):
+        place = int(reservoir_place(KEY, jnp.asarray(index), size))
+        if place < size:
+            reservoir[place] = index
+    assert held(buffer, state) == sorted([*reservoir.values(), *range(400 - ring, 400)])
+
+
+def test_the_reservoir_is_uniform() -> None:
+    buffer = SelectiveReplay(20)
+    run = jax.vmap(lambda key: fill(buffer, key, jnp.arange(110), jnp.zeros(110)))
+    states = run(jax.random.split(KEY, 2000))
+    kept = np.asarray(states.rows.transitions[0])[:, 10:].ravel()
+    counts = np.bincount(kept, minlength=110)[:100]
+    assert counts.sum() == 20_000
+    assert ((counts - 200) ** 2 / 200).sum() < 160, "chi-square of 99 degrees, one in 10,000"
+
+
+@pytest.mark.parametrize("capacity", [2, 9, 300])
+def test_exploration_keeps_the_highest_scores(capacity: int) -> None:
+    buffer = ExplorationReplay(capacity)
+    scores = np.random.default_rng(0).random(800).astype(np.float32)
+    state = fill(buffer, KEY, jnp.arange(800), jnp.asarray(scores))
+    ring, size = buffer.ring_capacity, capacity - buffer.ring_capacity
+    # Transition i leaves when i + ring is added, and its score is handed over then.
+    gone = np.arange(800 - ring)
+    best = gone[np.argsort(-scores[gone + ring], kind="stable")[:size]]
+    assert held(buffer, state) == sorted([*best.tolist(), *range(800 - ring, 800)])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_all_rules_hold_no_more_than_they_may_and_sample_what_they_hold(rule: str) -> None:
+    buffer = RULES[rule](64)
+    for number in (1, 30, 64, 200, 500):
+        state = fill(buffer, KEY, jnp.arange(number), jnp.linspace(0, 1, number))
+        mine = held(buffer, state)
+        assert int(buffer.size(state)) == len(mine) <= min(64, number)
+        batch = buffer.sample(state, jax.random.key(1), 32)
+        assert set(np.asarray(batch.transitions[0]).tolist()) <= set(mine)
+        assert np.allclose(batch.transitions[1][:, 0], np.asarray(batch.transitions[0]) % 7)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_priorities_by_hand(rule: str) -> None:
+    buffer = RULES[rule](64)
+    state = fill(buffer, KEY, jnp.arange(50), jnp.linspace(0, 1, 50))
+    places = buffer.sample(state, jax.random.key(1), 8).places
+    errors = jnp.linspace(0.0, 3.5, 8).at[1:].set(-2.0)
+    first = places[0]
+    state = buffer.update_priorities(state, places[:1], errors[:1])
+    assert float(buffer.rows(state).priorities[first]) == pytest.approx(0.01**2)
+    state = buffer.update_priorities(state, places[:1], jnp.asarray([-2.0]))
+    assert float(buffer.rows(state).priorities[first]) == pytest.approx(2.01**2)
+    assert float(buffer.rows(state).highest) == pytest.approx(2.01**2)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_is_not_held_cannot_be_revived(rule: str) -> None:
+    buffer = RULES[rule](64)
+    state = fill(buffer, KEY, jnp.arange(3), jnp.zeros(3))
+    after = buffer.update_priorities(state, jnp.asarray([40]), jnp.asarray([5.0]))
+    assert held(buffer, after) == [0, 1, 2]
+
+
+def test_importance_weights() -> None:
+    buffer = StandardReplay(8, alpha=1.0)
+    state = fill(buffer, KEY, jnp.arange(8), jnp.zeros(8))
+    state = buffer.update_priorities(state, jnp.arange(8), jnp.arange(8.0))
+    batch = buffer.sample(state, jax.random.key(2), 8)
+    probabilities = (np.asarray(batch.transitions[0]) + 0.01) / (28 + 0.08)
+    assert np.allclose(batch.probabilities, probabilities, rtol=1e-5)
+    weights = (8 * probabilities) ** -0.5
+    assert np.allclose(
+        buffer.importance_weights(state, batch, 0.5), weights / weights.max(), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_bad_input_is_one_sentence(rule: str) -> None:
+    make = RULES[rule]
+    for capacity in (0, -4):
+        with pytest.raises(InputError, match=f"capacity.*{capacity}"):
+            make(capacity)
+    with pytest.raises(InputError, match=r"alpha.*-1"):
+        make(10, alpha=-1.0)
+    with pytest.raises(InputError, match=r"epsilon.*0"):
+        make(10, epsilon=0.0)
+    buffer = make(10)
+    state = fill(buffer, KEY, jnp.arange(5), jnp.zeros(5))
+    with pytest.raises(InputError, match="1 to 10 transitions, not 11"):
+        buffer.sample(state, KEY, 11)
+
+
+def test_exploration_needs_a_score() -> None:
+    buffer = ExplorationReplay(10)
+    state = buffer.init((jnp.zeros(()),), KEY)
+    with pytest.raises(InputError, match="score"):
+        buffer.add(state, (jnp.zeros(()),), jnp.asarray(False))

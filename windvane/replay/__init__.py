@@ -1,0 +1,1 @@
+"""Replay: storage with prioritised sampling, and the rules of what to keep."""

@@ -1,0 +1,105 @@
+"""Exploration-based replay (EXP): half the newest transitions, half those whose action was furthest
+from greedy.
+"""
+
+from typing import final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from windvane.errors import InputError, require_positive_int
+from windvane.replay.buffer import ReplayBuffer, Rows, check_priorities
+
+_BLOCK = 128
+
+
+class ExplorationReplayState(eqx.Module):
+    """A ring and a collection; `scores` are those of the collection, free places -infinity."""
+
+    rows: Rows
+    added: Int[Array, ""]
+    scores: Float[Array, "blocks block"]
+    lowest: Float[Array, " blocks"]
+
+
+@final
+class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
+    """Keeps the newest transitions and, of those that left them, the most exploratory.
+
+    How exploratory a transition is, max_a Q.w - Q(a).w under the weights active when it leaves,
+    only the agent knows: it reads `leaving` and hands the `score` to `add`.
+    """
+
+    capacity: int = eqx.field(static=True)
+    alpha: float
+    epsilon: float
+
+    def __init__(self, capacity: int, *, alpha: float = 2.0, epsilon: float = 0.01):
+        """The paper's exponent and offset are the defaults."""
+        self.capacity = require_positive_int("the capacity of a replay buffer", capacity)
+        if capacity < 2:
+            raise InputError(f"exploration replay needs a capacity of at least 2, not {capacity}")
+        check_priorities(alpha, epsilon)
+        self.alpha, self.epsilon = alpha, epsilon
+
+    @property
+    def ring_capacity(self) -> int:
+        """Transitions in the first-in first-out half."""
+        return self.capacity - self.capacity // 2
+
+    def init(self, example: PyTree[Array], key: Key[Array, ""]) -> ExplorationReplayState:
+        """Nothing held. The key is not used."""
+        del key
+        rows = Rows.empty(example, self.capacity, (1.0 + self.epsilon) ** self.alpha)
+        size = self.capacity - self.ring_capacity
+        blocks = -(-size // _BLOCK)
+        # Places beyond the collection look full of the best, so that nothing goes there.
+        scores = jnp.where(jnp.arange(blocks * _BLOCK) < size, -jnp.inf, jnp.inf)
+        scores = scores.reshape(blocks, _BLOCK)
+        return ExplorationReplayState(rows, jnp.zeros((), int), scores, scores.min(1))
+
+    def leaving(self, state: ExplorationReplayState) -> PyTree[Array]:
+        """The transition that the next `add` takes out of the ring, once the ring is full."""
+        place = state.added % self.ring_capacity
+        return jax.tree.map(lambda leaf: leaf[place], state.rows.transitions)
+
+    def add(
+        self,
+        state: ExplorationReplayState,
+        transition: PyTree[Array],
+        ended: Bool[Array, ""],
+        score: Float[Array, ""] | None = None,
+    ) -> ExplorationReplayState:
+        """Keep the leaving transition if its `score` beats the lowest kept; the oldest place of
+        equal scores goes first.
+        """
+        del ended
+        if score is None:
+            raise InputError("exploration replay needs the score of the leaving transition")
+        ring = self.ring_capacity
+        place = state.added % ring
+        block = jnp.argmin(state.lowest)
+        within = jnp.argmin(state.scores[block])
+        better = (state.added >= ring) & (score > state.scores[block, within])
+        scores = state.scores.at[block, within].set(
+            jnp.where(better, score, state.scores[block, within])
+        )
+        lowest = state.lowest.at[block].set(scores[block].min())
+        to = jnp.where(better, ring + block * _BLOCK + within, self.capacity)
+        rows = state.rows.move(place, to).write(place, transition)
+        return ExplorationReplayState(rows, state.added + 1, scores, lowest)
+
+    def rows(self, state: ExplorationReplayState) -> Rows:
+        """All rows."""
+        return state.rows
+
+    def with_rows(self, state: ExplorationReplayState, rows: Rows) -> ExplorationReplayState:
+        """`state` with other rows."""
+        return eqx.tree_at(lambda s: s.rows, state, rows)
+
+    def size(self, state: ExplorationReplayState) -> Int[Array, ""]:
+        """Number of transitions held."""
+        collected = (state.scores > -jnp.inf).sum() - (state.scores == jnp.inf).sum()
+        return jnp.minimum(state.added, self.ring_capacity) + collected

@@ -1,0 +1,55 @@
+"""Signatures: what of a trajectory its diversity is judged by."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, final
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from windvane.errors import require_positive_int
+
+
+class Signature(eqx.Module):
+    """A vector built up transition by transition."""
+
+    @abstractmethod
+    def start(self) -> Float[Array, " values"]:
+        """The signature of no transitions."""
+
+    @abstractmethod
+    def extend(
+        self, signature: Float[Array, " values"], transition: Any, time: Int[Array, ""]
+    ) -> Float[Array, " values"]:
+        """The signature with one more transition, the trajectory's number `time` from 0."""
+
+
+@final
+class ReturnSignature(Signature):
+    """The paper's choice: the discounted return vector, sum of gamma^t r_t."""
+
+    num_objectives: int = eqx.field(static=True)
+    gamma: float
+    reward: Callable[[Any], Float[Array, " objectives"]] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        num_objectives: int,
+        gamma: float,
+        reward: Callable[[Any], Float[Array, " objectives"]] = lambda transition: transition.reward,
+    ):
+        """`reward` finds the reward vector in a transition."""
+        self.num_objectives = require_positive_int("the number of objectives", num_objectives)
+        self.gamma, self.reward = gamma, reward
+
+    def start(self) -> Float[Array, " objectives"]:
+        """Nothing earned."""
+        return jnp.zeros(self.num_objectives)
+
+    def extend(
+        self, signature: Float[Array, " objectives"], transition: Any, time: Int[Array, ""]
+    ) -> Float[Array, " objectives"]:
+        """Add the discounted reward."""
+        reward = self.reward(transition).astype(signature.dtype)
+        return signature + self.gamma ** time.astype(signature.dtype) * reward

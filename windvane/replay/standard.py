@@ -1,0 +1,64 @@
+"""Standard replay: the newest transitions, first in first out."""
+
+from typing import final
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from windvane.errors import require_positive_int
+from windvane.replay.buffer import ReplayBuffer, Rows, check_priorities
+
+
+class StandardReplayState(eqx.Module):
+    """Rows used as a ring: `added` counts all transitions ever added."""
+
+    rows: Rows
+    added: Int[Array, ""]
+
+
+@final
+class StandardReplay(ReplayBuffer[StandardReplayState]):
+    """Keeps the last `capacity` transitions."""
+
+    capacity: int = eqx.field(static=True)
+    alpha: float
+    epsilon: float
+
+    def __init__(self, capacity: int, *, alpha: float = 2.0, epsilon: float = 0.01):
+        """The paper's exponent and offset are the defaults."""
+        self.capacity = require_positive_int("the capacity of a replay buffer", capacity)
+        check_priorities(alpha, epsilon)
+        self.alpha, self.epsilon = alpha, epsilon
+
+    def init(self, example: PyTree[Array], key: Key[Array, ""]) -> StandardReplayState:
+        """Nothing held. The key is not used."""
+        del key
+        return StandardReplayState(
+            Rows.empty(example, self.capacity, (1.0 + self.epsilon) ** self.alpha),
+            jnp.zeros((), int),
+        )
+
+    def add(
+        self,
+        state: StandardReplayState,
+        transition: PyTree[Array],
+        ended: Bool[Array, ""],
+        score: Float[Array, ""] | None = None,
+    ) -> StandardReplayState:
+        """Overwrite the oldest transition. Where episodes end makes no difference."""
+        del ended, score
+        rows = state.rows.write(state.added % self.capacity, transition)
+        return StandardReplayState(rows, state.added + 1)
+
+    def rows(self, state: StandardReplayState) -> Rows:
+        """All rows."""
+        return state.rows
+
+    def with_rows(self, state: StandardReplayState, rows: Rows) -> StandardReplayState:
+        """`state` with other rows."""
+        return StandardReplayState(rows, state.added)
+
+    def size(self, state: StandardReplayState) -> Int[Array, ""]:
+        """Number of transitions held."""
+        return jnp.minimum(state.added, self.capacity)
