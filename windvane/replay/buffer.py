@@ -40,16 +40,25 @@ class Rows(eqx.Module):
         priorities = self.priorities.set(place[None], self.highest[None])
         return Rows(transitions, priorities, self.highest)
 
-    def move(self, place: Int[Array, ""], to: Int[Array, ""]) -> "Rows":
-        """Copy a row with its priority to another place; out of range means nowhere."""
-        transitions = jax.tree.map(
-            lambda leaf: leaf.at[to].set(leaf[place], mode="drop"), self.transitions
-        )
+    def replace(
+        self, place: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
+    ) -> "Rows":
+        """As `write`, but what was there moves to another place first; out of range: nowhere."""
         size = jax.tree.leaves(self.transitions)[0].shape[0]
-        # The sums cover more places than there are rows.
-        inside = jnp.where(to < size, to, self.priorities.places.size)
-        priorities = self.priorities.set(inside[None], self.priorities[place][None])
-        return Rows(transitions, priorities, self.highest)
+
+        def move(leaf: Array, new: Array) -> Array:
+            # A write that may be dropped would copy the whole array: nowhere is its own place.
+            row = jax.lax.dynamic_slice_in_dim(leaf, place, 1)
+            kept = jax.lax.dynamic_update_slice_in_dim(
+                leaf, row, jnp.where(to < size, to, place), 0
+            )
+            return kept.at[place].set(new)
+
+        # One change of both priorities: two in a row would copy them all in between.
+        places = jnp.stack([jnp.where(to < size, to, self.priorities.places.size), place])
+        values = jnp.stack([self.priorities[place], self.highest])
+        transitions = jax.tree.map(move, self.transitions, transition)
+        return Rows(transitions, self.priorities.set(places, values), self.highest)
 
     def read(self, places: Int[Array, " n"]) -> PyTree[Array]:
         """Transitions of some rows."""

@@ -81,14 +81,14 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         ring = self.ring_capacity
         place = state.added % ring
         block = jnp.argmin(state.lowest)
-        within = jnp.argmin(state.scores[block])
-        better = (state.added >= ring) & (score > state.scores[block, within])
-        scores = state.scores.at[block, within].set(
-            jnp.where(better, score, state.scores[block, within])
-        )
-        lowest = state.lowest.at[block].set(scores[block].min())
+        row = state.scores[block]
+        within = jnp.argmin(row)
+        better = (state.added >= ring) & (score > row[within])
+        row = row.at[within].set(jnp.where(better, score, row[within]))
+        scores = state.scores.at[block].set(row)
+        lowest = state.lowest.at[block].set(row.min())
         to = jnp.where(better, ring + block * _BLOCK + within, self.capacity)
-        rows = state.rows.move(place, to).write(place, transition)
+        rows = state.rows.replace(place, transition, to)
         return ExplorationReplayState(rows, state.added + 1, scores, lowest)
 
     def rows(self, state: ExplorationReplayState) -> Rows:

@@ -64,8 +64,8 @@ class SelectiveReplay(ReplayBuffer[SelectiveReplayState]):
         leaving = state.added - ring
         chosen = reservoir_place(state.key, leaving, self.capacity - ring)
         to = jnp.where(leaving >= 0, ring + chosen, self.capacity)
-        rows = state.rows.move(place, to)
-        return SelectiveReplayState(rows.write(place, transition), state.added + 1, state.key)
+        rows = state.rows.replace(place, transition, to)
+        return SelectiveReplayState(rows, state.added + 1, state.key)
 
     def rows(self, state: SelectiveReplayState) -> Rows:
         """All rows."""
