@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.errors import InputError
+from windvane.errors import InputError, require_int
 from windvane.replay.priorities import Priorities
 
 State = TypeVar("State")
@@ -142,12 +142,14 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         return weights / weights.max()
 
 
-def check_priorities(alpha: float, epsilon: float) -> None:
-    """Complain about exponents and offsets that make no priorities."""
+def check_buffer(capacity: int, alpha: float, epsilon: float, least: int = 1) -> int:
+    """Return the capacity if it is at least `least` and the rest makes priorities."""
+    capacity = require_int("the capacity of a replay buffer", capacity, least)
     if not (np.isfinite(alpha) and alpha >= 0):
         raise InputError(f"alpha must be 0 or more, not {alpha!r}")
     if not (np.isfinite(epsilon) and epsilon > 0):
         raise InputError(f"epsilon must be above 0, or nothing would be sampled, not {epsilon!r}")
+    return capacity
 
 
 def check_transition(example: Any, transition: Any) -> None:

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.batching import when
-from windvane.errors import InputError, require_positive_int
-from windvane.replay.buffer import ReplayBuffer, Rows, check_priorities
+from windvane.errors import require_positive_int
+from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
 from windvane.replay.crowding import CrowdedSet
 from windvane.replay.priorities import Priorities
 from windvane.replay.signature import Signature
@@ -91,12 +91,9 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         By default there is room for any number; a smaller one saves time where trajectories are
         known to be longer than a few transitions.
         """
-        self.capacity = require_positive_int("the capacity of a replay buffer", capacity)
-        if capacity < 2:
-            raise InputError(f"diverse replay needs a capacity of at least 2, not {capacity}")
+        self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
         most = capacity // 2 if trajectories is None else trajectories
         self.trajectories = require_positive_int("the number of trajectories", most)
-        check_priorities(alpha, epsilon)
         self.signature, self.alpha, self.epsilon = signature, alpha, epsilon
 
     @property

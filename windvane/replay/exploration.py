@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.errors import InputError, require_positive_int
-from windvane.replay.buffer import ReplayBuffer, Rows, check_priorities
+from windvane.errors import InputError
+from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
 
 _BLOCK = 128
 
@@ -38,10 +38,7 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
 
     def __init__(self, capacity: int, *, alpha: float = 2.0, epsilon: float = 0.01):
         """The paper's exponent and offset are the defaults."""
-        self.capacity = require_positive_int("the capacity of a replay buffer", capacity)
-        if capacity < 2:
-            raise InputError(f"exploration replay needs a capacity of at least 2, not {capacity}")
-        check_priorities(alpha, epsilon)
+        self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
         self.alpha, self.epsilon = alpha, epsilon
 
     @property

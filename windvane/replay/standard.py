@@ -6,8 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.errors import require_positive_int
-from windvane.replay.buffer import ReplayBuffer, Rows, check_priorities
+from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
 
 
 class StandardReplayState(eqx.Module):
@@ -27,8 +26,7 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
 
     def __init__(self, capacity: int, *, alpha: float = 2.0, epsilon: float = 0.01):
         """The paper's exponent and offset are the defaults."""
-        self.capacity = require_positive_int("the capacity of a replay buffer", capacity)
-        check_priorities(alpha, epsilon)
+        self.capacity = check_buffer(capacity, alpha, epsilon)
         self.alpha, self.epsilon = alpha, epsilon
 
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> StandardReplayState:
