@@ -168,7 +168,7 @@ def _shared(coverage: CoverageSet) -> CoverageSet:
 
 def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
     name = _name(env, gamma)
-    for path in (shipped_path(env, gamma), cache_folder() / f"{name}.npz"):
+    for path in (folder / f"{name}.npz" for folder in (_SHIPPED, cache_folder())):
         if path.exists():
             try:
                 return _load(path, path.stat().st_mtime_ns)
@@ -192,6 +192,7 @@ def _load(path: Path, modified: int) -> CoverageSet:
 
 
 def _name(env: Minecart, gamma: float) -> str:
-    mines = [asdict(mine) for mine in env.config.mines]
-    parts = [mines, env.config.capacity, env.frame_skip, env.time_limit, gamma, _REVISION]
+    config = env.config
+    mines = [asdict(mine) for mine in config.mines]
+    parts = [mines, config.capacity, env.frame_skip, env.time_limit, gamma, _REVISION]
     return "minecart-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

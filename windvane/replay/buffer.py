@@ -101,16 +101,16 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         """
 
     @abstractmethod
-    def rows(self, state: State) -> Rows:
-        """All rows of a state, held or not."""
-
-    @abstractmethod
-    def with_rows(self, state: State, rows: Rows) -> State:
-        """`state` with other rows."""
-
-    @abstractmethod
     def size(self, state: State) -> Int[Array, ""]:
         """Number of transitions held."""
+
+    def rows(self, state: State) -> Rows:
+        """All rows of a state, held or not: every state keeps them as `rows`."""
+        return state.rows  # type: ignore[attr-defined]
+
+    def empty_rows(self, example: PyTree[Array], number: int) -> Rows:
+        """`number` rows, none held; the first transitions count as having an error of 1."""
+        return Rows.empty(example, number, (1.0 + self.epsilon) ** self.alpha)
 
     def sample(self, state: State, key: Key[Array, ""], number: int) -> Batch:
         """Draw transitions in proportion to their priorities; some must be held."""
@@ -133,7 +133,7 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         held = rows.priorities[places] > 0
         priorities = rows.priorities.set(places, jnp.where(held, fresh, 0.0))
         highest = jnp.maximum(rows.highest, jnp.where(held, fresh, 0.0).max())
-        return self.with_rows(state, Rows(rows.transitions, priorities, highest))
+        return eqx.tree_at(self.rows, state, Rows(rows.transitions, priorities, highest))
 
     def importance_weights(self, state: State, batch: Batch, beta: float) -> Float[Array, " n"]:
         """(n p)^-beta, scaled so that the largest of the batch is 1; the paper uses none."""

@@ -117,7 +117,7 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         zero, yes = jnp.zeros((), int), jnp.asarray(True)
         size, slots = self.ring_capacity, self.trajectories
         start = self.signature.start()
-        rows = Rows.empty(example, size + self._diverse_rows, (1.0 + self.epsilon) ** self.alpha)
+        rows = self.empty_rows(example, size + self._diverse_rows)
         ring = Ring(
             write=zero, held=zero, first=zero, number=zero,
             lengths=jnp.zeros(size, int), whole=jnp.zeros(size, bool),
@@ -158,14 +158,6 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
             running_time=jnp.where(ended, 0, ring.running_time + 1),
         )
         return DiverseReplayState(rows, ring, state.diverse)
-
-    def rows(self, state: DiverseReplayState) -> Rows:
-        """All rows."""
-        return state.rows
-
-    def with_rows(self, state: DiverseReplayState, rows: Rows) -> DiverseReplayState:
-        """`state` with other rows."""
-        return DiverseReplayState(rows, state.ring, state.diverse)
 
     def size(self, state: DiverseReplayState) -> Int[Array, ""]:
         """Number of transitions held in both halves."""

@@ -49,7 +49,7 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> ExplorationReplayState:
         """Nothing held. The key is not used."""
         del key
-        rows = Rows.empty(example, self.capacity, (1.0 + self.epsilon) ** self.alpha)
+        rows = self.empty_rows(example, self.capacity)
         size = self.capacity - self.ring_capacity
         blocks = -(-size // _BLOCK)
         # Places beyond the collection look full of the best, so that nothing goes there.
@@ -69,8 +69,8 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         ended: Bool[Array, ""],
         score: Float[Array, ""] | None = None,
     ) -> ExplorationReplayState:
-        """Keep the leaving transition if its `score` beats the lowest kept; the oldest place of
-        equal scores goes first.
+        """Keep the leaving transition if its `score` beats the lowest kept; of equal scores the one
+        in the first place goes.
         """
         del ended
         if score is None:
@@ -87,14 +87,6 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         to = jnp.where(better, ring + block * _BLOCK + within, self.capacity)
         rows = state.rows.replace(place, transition, to)
         return ExplorationReplayState(rows, state.added + 1, scores, lowest)
-
-    def rows(self, state: ExplorationReplayState) -> Rows:
-        """All rows."""
-        return state.rows
-
-    def with_rows(self, state: ExplorationReplayState, rows: Rows) -> ExplorationReplayState:
-        """`state` with other rows."""
-        return eqx.tree_at(lambda s: s.rows, state, rows)
 
     def size(self, state: ExplorationReplayState) -> Int[Array, ""]:
         """Number of transitions held."""

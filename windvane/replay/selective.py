@@ -43,7 +43,7 @@ class SelectiveReplay(ReplayBuffer[SelectiveReplayState]):
 
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> SelectiveReplayState:
         """Nothing held; `key` decides what the reservoir will keep."""
-        rows = Rows.empty(example, self.capacity, (1.0 + self.epsilon) ** self.alpha)
+        rows = self.empty_rows(example, self.capacity)
         return SelectiveReplayState(rows, jnp.zeros((), int), key)
 
     def add(
@@ -62,14 +62,6 @@ class SelectiveReplay(ReplayBuffer[SelectiveReplayState]):
         to = jnp.where(leaving >= 0, ring + chosen, self.capacity)
         rows = state.rows.replace(place, transition, to)
         return SelectiveReplayState(rows, state.added + 1, state.key)
-
-    def rows(self, state: SelectiveReplayState) -> Rows:
-        """All rows."""
-        return state.rows
-
-    def with_rows(self, state: SelectiveReplayState, rows: Rows) -> SelectiveReplayState:
-        """`state` with other rows."""
-        return SelectiveReplayState(rows, state.added, state.key)
 
     def size(self, state: SelectiveReplayState) -> Int[Array, ""]:
         """Number of transitions held."""

@@ -33,7 +33,7 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
         """Nothing held. The key is not used."""
         del key
         return StandardReplayState(
-            Rows.empty(example, self.capacity, (1.0 + self.epsilon) ** self.alpha),
+            self.empty_rows(example, self.capacity),
             jnp.zeros((), int),
         )
 
@@ -48,14 +48,6 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
         del ended, score
         rows = state.rows.write(state.added % self.capacity, transition)
         return StandardReplayState(rows, state.added + 1)
-
-    def rows(self, state: StandardReplayState) -> Rows:
-        """All rows."""
-        return state.rows
-
-    def with_rows(self, state: StandardReplayState, rows: Rows) -> StandardReplayState:
-        """`state` with other rows."""
-        return StandardReplayState(rows, state.added)
 
     def size(self, state: StandardReplayState) -> Int[Array, ""]:
         """Number of transitions held."""
