@@ -1,5 +1,6 @@
 """Figures of the problems and their optima, after the paper's Figure 2 and the appendix's maps."""
 
+import itertools
 from pathlib import Path
 
 import jax
@@ -110,6 +111,26 @@ def front(env: Environment, coverage: CoverageSet, others: np.ndarray) -> Figure
     axes.set_ylabel(f"discounted {env.objective_names[1]}")
     axes.set_title(f"Convex coverage set, gamma = {coverage.gamma:g}")
     axes.legend(frameon=False)
+    return figure
+
+
+def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ...]) -> Figure:
+    """Returns of the trajectories that a diverse buffer holds (Figure 3, middle): a dot each, for
+    every pair of objectives.
+    """
+    pairs = list(itertools.combinations(range(len(names)), 2))
+    figure = Figure(figsize=(4 * len(pairs), 3.8))
+    for index, (first, second) in enumerate(pairs):
+        axes = figure.add_subplot(1, len(pairs), index + 1)
+        label = f"diverse half ({len(diverse)} trajectories)"
+        axes.scatter(diverse[:, first], diverse[:, second], s=9, color="tab:blue", label=label)
+        label = f"first-in first-out half ({len(recent)})"
+        axes.scatter(recent[:, first], recent[:, second], s=9, color="tab:orange", label=label)
+        axes.set_xlabel(f"return in {names[first]}")
+        axes.set_ylabel(f"return in {names[second]}")
+        if index == 0:
+            axes.legend(frameon=False, fontsize=8)
+    figure.tight_layout()
     return figure
 
 

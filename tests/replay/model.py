@@ -16,24 +16,23 @@ class Trajectory:
 
 def crowding_distances(points: np.ndarray) -> np.ndarray:
     """NSGA-II's crowding distance in float32; equal values are ordered by index."""
-    number, objectives = points.shape
-    total = None
-    for objective in range(objectives):
-        order = np.argsort(points[:, objective], kind="stable")
-        values = points[order, objective]
-        extent = values[-1] - values[0]
-        each = np.full(number, np.inf, np.float32)
-        for place in range(1, number - 1):
-            gap = np.float32(values[place + 1] - values[place - 1])
-            each[order[place]] = gap / (extent if extent > 0 else np.float32(1))
-        total = each if total is None else total + each
+    total = np.zeros(len(points), np.float32)
+    for values in points.T:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        extent = ordered[-1] - ordered[0]
+        each = np.full(len(points), np.inf, np.float32)
+        gaps = ordered[2:] - ordered[:-2]
+        each[order[1:-1]] = gaps / (extent if extent > 0 else np.float32(1))
+        total = total + each
     return total
 
 
 class SlowDiverseReplay:
     """Holds transitions by number."""
 
-    def __init__(self, capacity: int):
+    def __init__(self, capacity: int, diversity=crowding_distances):
+        self.diversity = diversity
         self.half = capacity // 2
         self.ring_capacity = capacity - self.half
         self.ring: list[Trajectory] = []
@@ -52,14 +51,14 @@ class SlowDiverseReplay:
                 self.running.whole = False
         self.running.members.append(number)
         if ended:
-            self.running.signature = np.asarray(signature, np.float32)
+            self.running.signature = np.asarray(signature)
             self.ring.append(self.running)
             self.running = Trajectory()
 
     def consider(self, newcomer: Trajectory) -> None:
         candidates = [*self.diverse, newcomer]
         while sum(len(t.members) for t in candidates) > self.half:
-            distances = crowding_distances(np.stack([t.signature for t in candidates]))
+            distances = self.diversity(np.stack([t.signature for t in candidates]))
             worst = candidates.pop(int(np.argmin(distances)))
             if worst is newcomer:
                 return

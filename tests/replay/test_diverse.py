@@ -1,5 +1,7 @@
 """Diverse replay against the slow model of Algorithm 3, and its invariants."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,95 +11,119 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.replay.model import SlowDiverseReplay
+from tests.replay.streams import Stream, held, numbers_in, play, reward, start, stream
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
 
-
-def stream(seed: int, episodes: int, longest: int, objectives: int, levels: int):
-    """Transitions: a number, a reward vector of few levels (so that ties abound), and `ended`."""
-    generator = np.random.default_rng(seed)
-    lengths = generator.integers(1, longest + 1, episodes)
-    ended = np.zeros(lengths.sum(), bool)
-    ended[np.cumsum(lengths) - 1] = True
-    # Only the last transition is rewarded, with whole numbers: returns are exact in float32.
-    rewards = np.zeros((len(ended), objectives), np.float32)
-    rewards[ended] = generator.integers(0, levels, (episodes, objectives))
-    return np.arange(len(ended)), rewards, ended
+SETTINGS = {
+    "seed": st.integers(0, 10_000),
+    "capacity": st.sampled_from([2, 3, 7, 40, 150, 400, 2500]),
+    "longest": st.sampled_from([1, 3, 20, 200]),
+    "objectives": st.sampled_from([2, 4]),
+    "levels": st.sampled_from([1, 3, 1000]),
+}
 
 
-def play_fast(buffer: DiverseReplay, numbers, rewards, ended):
-    @eqx.filter_jit
-    def run(buffer, numbers, rewards, ended):
-        def step(state, item):
-            number, reward, end = item
-            return buffer.add(state, (number, reward), end), None
-
-        first = buffer.init((numbers[0], rewards[0]), jax.random.key(0))
-        return jax.lax.scan(step, first, (numbers, rewards, ended))[0]
-
-    return run(buffer, jnp.asarray(numbers), jnp.asarray(rewards), jnp.asarray(ended))
+def diverse(capacity: int, objectives: int, **options: Any) -> DiverseReplay:
+    return DiverseReplay(capacity, ReturnSignature(objectives, 1.0, reward=reward), **options)
 
 
-def held(state) -> list[int]:
-    priorities = np.asarray(state.rows.priorities.places).ravel()
-    numbers = np.asarray(state.rows.transitions[0])
-    return sorted(numbers[priorities[: len(numbers)] > 0].tolist())
-
-
-@settings(max_examples=12)
-@given(
-    seed=st.integers(0, 10_000),
-    capacity=st.sampled_from([2, 3, 7, 40, 150, 400]),
-    longest=st.sampled_from([1, 3, 20, 200]),
-    objectives=st.sampled_from([2, 4]),
-    levels=st.sampled_from([1, 3, 1000]),
-)
-def test_both_hold_the_same_trajectories(
-    seed: int, capacity: int, longest: int, objectives: int, levels: int
-) -> None:
-    numbers, rewards, ended = stream(seed, 200, longest, objectives, levels)
-    signature = ReturnSignature(objectives, 1.0, reward=lambda transition: transition[1])
-    buffer = DiverseReplay(capacity, signature)
+def play_slowly(capacity: int, items: Stream) -> SlowDiverseReplay:
     slow = SlowDiverseReplay(capacity)
-    for number, reward, end in zip(numbers, rewards, ended, strict=True):
-        slow.add(int(number), reward, bool(end))
-    state = play_fast(buffer, numbers, rewards, ended)
+    for number, value, end in zip(items.numbers, items.rewards, items.ended, strict=True):
+        slow.add(int(number), value, bool(end))
+    return slow
+
+
+def check(seed: int, episodes: int, capacity: int, longest: int, objectives: int, levels: int):
+    items = stream(seed, episodes, longest, objectives, levels)
+    buffer = diverse(capacity, objectives)
+    state = play(buffer, items)
+    slow = play_slowly(capacity, items)
     assert held(state) == slow.held()
     assert int(buffer.size(state)) == len(slow.held()) <= capacity
+    recent, kept = buffer.signatures(state)
+    assert np.array_equal(recent, [t.signature for t in slow.ring] or np.zeros((0, objectives)))
+    mine, theirs = kept.tolist(), [t.signature.tolist() for t in slow.diverse]
+    assert sorted(mine) == sorted(theirs)
 
 
-def test_under_vmap_as_run_by_run() -> None:
-    signature = ReturnSignature(2, 1.0, reward=lambda transition: transition[1])
-    buffer = DiverseReplay(60, signature)
-    streams = [stream(seed, 60, 12, 2, 50) for seed in range(4)]
-    shortest = min(len(s[0]) for s in streams)
-    streams = [[part[:shortest] for part in s] for s in streams]
-    batched = [jnp.stack([jnp.asarray(s[i]) for s in streams]) for i in range(3)]
-
-    def run(numbers, rewards, ended):
-        def step(state, item):
-            number, reward, end = item
-            return buffer.add(state, (number, reward), end), None
-
-        first = buffer.init((numbers[0], rewards[0]), jax.random.key(0))
-        return jax.lax.scan(step, first, (numbers, rewards, ended))[0]
-
-    together = jax.jit(jax.vmap(run))(*batched)
-    for index, own in enumerate(streams):
-        alone = play_fast(buffer, *own)
-        mine = jax.tree.map(lambda leaf, i=index: leaf[i], together)
-        assert held(mine) == held(alone)
-        same = jax.tree.map(np.array_equal, mine.diverse, alone.diverse)
-        assert all(jax.tree.leaves(same))
+@settings(max_examples=15)
+@given(**{**SETTINGS, "capacity": st.sampled_from([3, 40, 300])})
+def test_both_hold_the_same_trajectories(seed, capacity, longest, objectives, levels) -> None:
+    check(seed, 200, capacity, longest, objectives, levels)
 
 
 @pytest.mark.slow
-def test_two_thousand_episodes() -> None:
-    for seed, capacity, objectives in ((0, 2000, 2), (1, 5000, 4), (2, 301, 2)):
-        numbers, rewards, ended = stream(seed, 2000, 200, objectives, 40)
-        signature = ReturnSignature(objectives, 1.0, reward=lambda transition: transition[1])
-        buffer = DiverseReplay(capacity, signature)
-        slow = SlowDiverseReplay(capacity)
-        for number, reward, end in zip(numbers, rewards, ended, strict=True):
-            slow.add(int(number), reward, bool(end))
-        assert held(play_fast(buffer, numbers, rewards, ended)) == slow.held()
+@settings(max_examples=50)
+@given(**SETTINGS)
+def test_both_hold_the_same_after_two_thousand_episodes(
+    seed, capacity, longest, objectives, levels
+) -> None:
+    check(seed, 2000, capacity, longest, objectives, levels)
+
+
+def test_a_limit_on_trajectories_counts_as_lack_of_room() -> None:
+    items = stream(3, 300, 6, 2, 1000)
+    buffer = diverse(200, 2, trajectories=9)
+    state = play(buffer, items)
+    assert len(buffer.signatures(state)[1]) == 9
+    assert int(buffer.size(state)) == len(held(state))
+
+
+@eqx.filter_jit
+def add(buffer: DiverseReplay, state: Any, number: Any, value: Any, ended: Any) -> Any:
+    return buffer.add(state, (number, value), ended)
+
+
+@settings(max_examples=6)
+@given(seed=st.integers(0, 10_000), capacity=st.sampled_from([7, 40]), levels=st.just(1000))
+def test_step_by_step(seed: int, capacity: int, levels: int) -> None:
+    """No more than the capacity; whole trajectories in the diverse half; a rejected newcomer leaves
+    no trace there.
+    """
+    items = stream(seed, 90, 8, 2, levels)
+    episode = np.concatenate([[0], np.cumsum(items.ended)[:-1]])
+    lengths = np.bincount(episode)
+    buffer = diverse(capacity, 2)
+    state = start(buffer, jax.random.key(0), 2)
+    begin, rejected = buffer._diverse_begin, 0
+    for number, value, end in zip(items.numbers, items.rewards, items.ended, strict=True):
+        after = add(buffer, state, jnp.asarray(number), jnp.asarray(value), jnp.asarray(end))
+        assert int(buffer.size(after)) == len(held(after)) <= capacity
+        alive = np.asarray(after.rows.priorities.places).ravel()[begin : len(after.rows.words)] > 0
+        mine = episode[numbers_in(after)[begin:][alive]]
+        assert all((mine == which).sum() == lengths[which] for which in np.unique(mine))
+        considered = after.diverse.considered > state.diverse.considered
+        if considered and np.array_equal(after.diverse.born, state.diverse.born):
+            rejected += 1
+            before, now = _diverse_half(state, begin), _diverse_half(after, begin)
+            assert jax.tree.all(jax.tree.map(np.array_equal, before, now))
+        state = after
+    assert rejected > 5
+
+
+def _diverse_half(state: Any, begin: int) -> Any:
+    table = eqx.tree_at(lambda d: d.considered, state.diverse, jnp.zeros((), int))
+    priorities = np.asarray(state.rows.priorities.places).ravel()[begin:]
+    return jax.tree.map(np.asarray, table), np.asarray(state.rows.words)[begin:], priorities
+
+
+def test_under_vmap_as_run_by_run() -> None:
+    buffer = diverse(60, 2)
+    streams = [stream(seed, 90, 12, 2, 50) for seed in range(4)]
+    shortest = min(len(items.numbers) for items in streams)
+    streams = [Stream(*(part[:shortest] for part in items)) for items in streams]
+    batched = Stream(*(jnp.stack(parts) for parts in zip(*streams, strict=True)))
+
+    def run(items: Stream) -> Any:
+        def step(state, item):
+            return buffer.add(state, (item.numbers, item.rewards), item.ended), None
+
+        return jax.lax.scan(step, start(buffer, jax.random.key(0), 2), items)[0]
+
+    together = jax.jit(jax.vmap(run))(batched)
+    for index, own in enumerate(streams):
+        alone = play(buffer, own)
+        mine = jax.tree.map(lambda leaf, i=index: leaf[i], together)
+        assert jax.tree.all(jax.tree.map(np.array_equal, mine, alone))

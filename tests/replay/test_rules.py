@@ -1,11 +1,17 @@
 """Standard, selective and exploration replay against slow models, and what all rules share."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.replay import streams
+from tests.replay.streams import play, stream
 from windvane.errors import InputError
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.exploration import ExplorationReplay
@@ -38,7 +44,7 @@ def fill(buffer, key, numbers, scores):
 
 def held(buffer, state) -> list[int]:
     rows = buffer.rows(state)
-    numbers = np.asarray(rows.transitions[0])
+    numbers = rows.packing.views(np.array(rows.words))[0]
     alive = np.asarray(rows.priorities.places).ravel()[: len(numbers)] > 0
     return sorted(numbers[alive].tolist())
 
@@ -50,39 +56,91 @@ def test_standard_keeps_the_last(capacity: int) -> None:
     assert held(buffer, state) == list(range(300 - capacity, 300))
 
 
-@pytest.mark.parametrize("capacity", [2, 9, 130])
-def test_selective_is_reservoir_sampling_with_the_same_draws(capacity: int) -> None:
+SETTINGS = {
+    "seed": st.integers(0, 10_000),
+    "capacity": st.sampled_from([2, 3, 40, 300, 2500]),
+    "longest": st.sampled_from([1, 20, 200]),
+    "levels": st.sampled_from([1, 3, 1000]),
+}
+
+
+@partial(jax.jit, static_argnums=1)
+def reservoir_places(indices, size: int):
+    return jax.vmap(lambda index: reservoir_place(KEY, index, size))(indices)
+
+
+def check_selective(seed: int, episodes: int, capacity: int, longest: int, levels: int) -> None:
+    """Reservoir sampling with the same draws."""
+    items = stream(seed, episodes, longest, 2, levels)
     buffer = SelectiveReplay(capacity)
-    state = fill(buffer, KEY, jnp.arange(400), jnp.zeros(400))
+    state = play(buffer, items, KEY)
     ring, size = buffer.ring_capacity, capacity - buffer.ring_capacity
+    number = len(items.numbers)
+    places = np.asarray(reservoir_places(jnp.arange(-(-number // 4096) * 4096), size))
     reservoir: dict[int, int] = {}
-    for index in range(400 - ring):
-        place = int(reservoir_place(KEY, jnp.asarray(index), size))
-        if place < size:
-            reservoir[place] = index
-    assert held(buffer, state) == sorted([*reservoir.values(), *range(400 - ring, 400)])
+    for index in range(number - ring):
+        if places[index] < size:
+            reservoir[places[index]] = index
+    assert streams.held(state) == sorted(
+        [*reservoir.values(), *range(max(number - ring, 0), number)]
+    )
+
+
+def check_exploration(seed: int, episodes: int, capacity: int, longest: int, levels: int) -> None:
+    """The highest scores stay; a newcomer must beat the lowest, the first of equals goes."""
+    items = stream(seed, episodes, longest, 2, levels)
+    buffer = ExplorationReplay(capacity)
+    state = play(buffer, items)
+    ring, size = buffer.ring_capacity, capacity - buffer.ring_capacity
+    kept, scores = np.full(size, -1), np.full(size, -np.inf)
+    number = len(items.numbers)
+    for leaving in range(number - ring):
+        lowest, score = scores.argmin(), items.scores[leaving + ring]
+        if score > scores[lowest]:
+            kept[lowest], scores[lowest] = leaving, score
+    expected = [*kept[kept >= 0].tolist(), *range(max(number - ring, 0), number)]
+    assert streams.held(state) == sorted(expected)
+    assert int(buffer.size(state)) == len(expected)
+
+
+@pytest.mark.parametrize("check", [check_selective, check_exploration])
+@settings(max_examples=10)
+@given(**SETTINGS)
+def test_a_rule_holds_what_its_slow_model_holds(check, seed, capacity, longest, levels) -> None:
+    check(seed, 100, capacity, longest, levels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [check_selective, check_exploration])
+@settings(max_examples=50)
+@given(**SETTINGS)
+def test_a_rule_holds_the_same_after_two_thousand_episodes(
+    check, seed, capacity, longest, levels
+) -> None:
+    check(seed, 2000, capacity, longest, levels)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_under_vmap_as_run_by_run(rule: str) -> None:
+    buffer = RULES[rule](64)
+    numbers, scores = jnp.arange(150), jax.random.uniform(KEY, (3, 150))
+    keys = jax.random.split(KEY, 3)
+    together = jax.vmap(fill, (None, 0, None, 0))(buffer, keys, numbers, scores)
+    for run in range(3):
+        alone = fill(buffer, keys[run], numbers, scores[run])
+        mine = jax.tree.map(lambda leaf, run=run: leaf[run], together)
+        assert np.array_equal(mine.rows.words, alone.rows.words)
+        assert np.array_equal(mine.rows.priorities.places, alone.rows.priorities.places)
 
 
 def test_the_reservoir_is_uniform() -> None:
     buffer = SelectiveReplay(20)
     run = jax.vmap(lambda key: fill(buffer, key, jnp.arange(110), jnp.zeros(110)))
     states = run(jax.random.split(KEY, 2000))
-    kept = np.asarray(states.rows.transitions[0])[:, 10:].ravel()
+    kept = np.asarray(jax.vmap(lambda rows: rows.read(jnp.arange(10, 20)))(states.rows)[0]).ravel()
     counts = np.bincount(kept, minlength=110)[:100]
     assert counts.sum() == 20_000
     assert ((counts - 200) ** 2 / 200).sum() < 160, "chi-square of 99 degrees, one in 10,000"
-
-
-@pytest.mark.parametrize("capacity", [2, 9, 300])
-def test_exploration_keeps_the_highest_scores(capacity: int) -> None:
-    buffer = ExplorationReplay(capacity)
-    scores = np.random.default_rng(0).random(800).astype(np.float32)
-    state = fill(buffer, KEY, jnp.arange(800), jnp.asarray(scores))
-    ring, size = buffer.ring_capacity, capacity - buffer.ring_capacity
-    # Transition i leaves when i + ring is added, and its score is handed over then.
-    gone = np.arange(800 - ring)
-    best = gone[np.argsort(-scores[gone + ring], kind="stable")[:size]]
-    assert held(buffer, state) == sorted([*best.tolist(), *range(800 - ring, 800)])
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -92,7 +150,7 @@ def test_all_rules_hold_no_more_than_they_may_and_sample_what_they_hold(rule: st
         state = fill(buffer, KEY, jnp.arange(number), jnp.linspace(0, 1, number))
         mine = held(buffer, state)
         assert int(buffer.size(state)) == len(mine) <= min(64, number)
-        batch = buffer.sample(state, jax.random.key(1), 32)
+        batch = eqx.filter_jit(buffer.sample)(state, jax.random.key(1), 32)
         assert set(np.asarray(batch.transitions[0]).tolist()) <= set(mine)
         assert np.allclose(batch.transitions[1][:, 0], np.asarray(batch.transitions[0]) % 7)
 
@@ -146,6 +204,19 @@ def test_bad_input_is_one_sentence(rule: str) -> None:
     state = fill(buffer, KEY, jnp.arange(5), jnp.zeros(5))
     with pytest.raises(InputError, match="1 to 10 transitions, not 11"):
         buffer.sample(state, KEY, 11)
+    with pytest.raises(InputError, match="cannot sample 6 transitions: 5 are held"):
+        buffer.sample(state, KEY, 6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_transition_of_another_shape_is_refused(rule: str) -> None:
+    buffer = RULES[rule](10)
+    state = buffer.init((jnp.zeros((), int), jnp.zeros(2)), KEY)
+    no, score = jnp.asarray(False), jnp.zeros(())
+    with pytest.raises(InputError, match=r"part 1 .* shape \(2,\), not \(3,\)"):
+        buffer.add(state, (jnp.zeros((), int), jnp.zeros(3)), no, score)
+    with pytest.raises(InputError, match="built like"):
+        buffer.add(state, (jnp.zeros((), int),), no, score)
 
 
 def test_exploration_needs_a_score() -> None:

@@ -5,13 +5,14 @@ truncation, kept apart from termination: the state it leaves behind still has a 
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int32, Key
 
+from windvane.batching import where
 from windvane.envs.environment import Environment
 
 State = TypeVar("State")
@@ -88,8 +89,3 @@ def rollout(
 
     keys = jax.random.split(run_key, steps)
     return jax.lax.scan(one, start(env, start_key), keys)[1]
-
-
-def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
-    """`new` where `condition` holds, else `old`, for trees of arrays."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -23,9 +23,9 @@ from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import FRAME_SIZE, Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
-from windvane.envs.packing import Packing
 from windvane.envs.window import Window
 from windvane.errors import InputError, choose, require_positive_int
+from windvane.packing import Packing
 
 RENDER_MODES = ("human", "rgb_array")
 

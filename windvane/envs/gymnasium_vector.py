@@ -19,9 +19,9 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Array, Bool, Float, Int32, Num
 from numpy.typing import ArrayLike
 
+from windvane.batching import where
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
-from windvane.envs.episodes import where
 from windvane.envs.gymnasium import (
     Stream,
     WindvaneEnv,

@@ -11,58 +11,80 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt32
 
 from windvane.errors import InputError, require_int
-from windvane.replay.priorities import Priorities
+from windvane.packing import Packing
+from windvane.replay.priorities import BLOCK, Priorities
 
 State = TypeVar("State")
 
+RUN = BLOCK
+"""Neighbouring rows that are moved at once; trajectories are some tens of transitions long."""
+
 
 class Rows(eqx.Module):
-    """Transitions and their priorities. `highest` is the largest priority ever given."""
+    """Transitions, packed into words, and their priorities. `highest` is the largest ever given."""
 
-    transitions: PyTree[Array]
+    words: UInt32[Array, "rows words"]
     priorities: Priorities
     highest: Float[Array, ""]
+    packing: Packing = eqx.field(static=True)
 
     @staticmethod
     def empty(example: PyTree[Array], number: int, highest: float) -> "Rows":
-        """`number` rows shaped like `example`, none of them held."""
-        blank = jax.tree.map(
-            lambda leaf: jnp.zeros((number, *jnp.shape(leaf)), jnp.result_type(leaf)), example
-        )
-        return Rows(blank, Priorities.zeros(number), jnp.asarray(highest, jnp.float32))
+        """`number` rows for transitions like `example`, none of them held."""
+        packing = Packing.of(example)
+        blank = jnp.zeros((number, packing.size), jnp.uint32)
+        return Rows(blank, Priorities.zeros(number), jnp.asarray(highest, jnp.float32), packing)
 
     def write(self, place: Int[Array, ""], transition: PyTree[Array]) -> "Rows":
         """Store a transition; as new it gets the highest priority, so that it is seen soon."""
-        transitions = jax.tree.map(lambda a, b: a.at[place].set(b), self.transitions, transition)
+        words = self.words.at[place].set(self._pack(transition))
         priorities = self.priorities.set(place[None], self.highest[None])
-        return Rows(transitions, priorities, self.highest)
+        return Rows(words, priorities, self.highest, self.packing)
 
     def replace(
         self, place: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
     ) -> "Rows":
         """As `write`, but what was there moves to another place first; out of range: nowhere."""
-        size = jax.tree.leaves(self.transitions)[0].shape[0]
-
-        def move(leaf: Array, new: Array) -> Array:
-            # A write that may be dropped would copy the whole array: nowhere is its own place.
-            row = jax.lax.dynamic_slice_in_dim(leaf, place, 1)
-            kept = jax.lax.dynamic_update_slice_in_dim(
-                leaf, row, jnp.where(to < size, to, place), 0
-            )
-            return kept.at[place].set(new)
-
+        size = self.words.shape[0]
+        # A write that may be dropped would copy the whole array: nowhere is its own place.
+        row = jax.lax.dynamic_slice_in_dim(self.words, place, 1)
+        there = jnp.where(to < size, to, place)
+        moved = jax.lax.dynamic_update_slice_in_dim(self.words, row, there, 0)
+        words = moved.at[place].set(self._pack(transition))
         # One change of both priorities: two in a row would copy them all in between.
         places = jnp.stack([jnp.where(to < size, to, self.priorities.places.size), place])
         values = jnp.stack([self.priorities[place], self.highest])
-        transitions = jax.tree.map(move, self.transitions, transition)
-        return Rows(transitions, self.priorities.set(places, values), self.highest)
+        return Rows(words, self.priorities.set(places, values), self.highest, self.packing)
+
+    def move_run(
+        self,
+        source: Int[Array, ""],
+        target: Int[Array, ""],
+        number: Int[Array, ""],
+        kept: Bool[Array, ""],
+    ) -> "Rows":
+        """Move `number` neighbouring rows, at most `RUN` of them; if not `kept`, forget them.
+
+        `RUN` rows are copied, however few are meant: none from the target on may be in use.
+        """
+        run = jax.lax.dynamic_slice_in_dim(self.words, source, RUN)
+        # Rows that are forgotten move to where they are.
+        there = jnp.where(kept, target, source)
+        words = jax.lax.dynamic_update_slice_in_dim(self.words, run, there, 0)
+        priorities = self.priorities.move_run(source, target, number, kept)
+        return Rows(words, priorities, self.highest, self.packing)
 
     def read(self, places: Int[Array, " n"]) -> PyTree[Array]:
         """Transitions of some rows."""
-        return jax.tree.map(lambda leaf: leaf[places], self.transitions)
+        return jax.vmap(self.packing.unpack)(self.words[places])
+
+    def _pack(self, transition: PyTree[Array]) -> UInt32[Array, " words"]:
+        check_transition(self.packing, transition)
+        return self.packing.pack(transition)
 
 
 class Batch(NamedTuple):
@@ -113,9 +135,16 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         return Rows.empty(example, number, (1.0 + self.epsilon) ** self.alpha)
 
     def sample(self, state: State, key: Key[Array, ""], number: int) -> Batch:
-        """Draw transitions in proportion to their priorities; some must be held."""
+        """Draw transitions in proportion to their priorities, perhaps the same one more than once.
+
+        As many must be held. A compiled program cannot complain about that, and would draw from
+        whatever is held.
+        """
         if not 1 <= number <= self.capacity:
             raise InputError(f"a batch must be of 1 to {self.capacity} transitions, not {number!r}")
+        held = self.size(state)
+        if not isinstance(held, Tracer) and number > int(held):
+            raise InputError(f"cannot sample {number} transitions: {int(held)} are held")
         rows = self.rows(state)
         places = rows.priorities.sample(key, number)
         probabilities = rows.priorities[places] / rows.priorities.total
@@ -133,7 +162,7 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         held = rows.priorities[places] > 0
         priorities = rows.priorities.set(places, jnp.where(held, fresh, 0.0))
         highest = jnp.maximum(rows.highest, jnp.where(held, fresh, 0.0).max())
-        return eqx.tree_at(self.rows, state, Rows(rows.transitions, priorities, highest))
+        return eqx.tree_at(self.rows, state, Rows(rows.words, priorities, highest, rows.packing))
 
     def importance_weights(self, state: State, batch: Batch, beta: float) -> Float[Array, " n"]:
         """(n p)^-beta, scaled so that the largest of the batch is 1; the paper uses none."""
@@ -152,15 +181,13 @@ def check_buffer(capacity: int, alpha: float, epsilon: float, least: int = 1) ->
     return capacity
 
 
-def check_transition(example: Any, transition: Any) -> None:
+def check_transition(packing: Packing, transition: Any) -> None:
     """Complain about a transition that is not shaped like those before it."""
-    expected, given = jax.tree.structure(example), jax.tree.structure(transition)
-    if expected != given:
-        raise InputError(f"a transition must be built like {expected}, not {given}")
-    pairs = zip(jax.tree.leaves(example), jax.tree.leaves(transition), strict=True)
-    for index, (old, new) in enumerate(pairs):
-        if jnp.shape(old) != jnp.shape(new):
+    leaves, structure = jax.tree.flatten(transition)
+    if structure != packing.structure:
+        raise InputError(f"a transition must be built like {packing.structure}, not {structure}")
+    for index, (shape, leaf) in enumerate(zip(packing.shapes, leaves, strict=True)):
+        if np.shape(leaf) != shape:
             raise InputError(
-                f"part {index} of a transition must have shape {jnp.shape(old)}, "
-                f"not {jnp.shape(new)}"
+                f"part {index} of a transition must have shape {shape}, not {np.shape(leaf)}"
             )

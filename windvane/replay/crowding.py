@@ -1,91 +1,107 @@
 """NSGA-II's crowding distance of a changing set of points, kept up to date point by point.
 
-For each objective the points are kept in order. A point's distance is the sum over objectives of
-the gap between its two neighbours, in parts of the objective's range; the first and the last of
-an order have an infinite distance. Equal values are ordered by age. Adding or removing a point
-costs a few passes over the arrays, and no sorting.
+A point's distance is the sum over objectives of the gap between its two neighbours, in parts of
+the objective's range; the first and the last of an order have an infinite distance. Equal values
+are ordered by age. Every point knows its neighbours, so that adding or removing one changes no
+other points than those, and nothing is ever sorted.
 """
+
+from typing import Any, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
+
+from windvane.replay.diversity import Diversity
 
 
-class CrowdedSet(eqx.Module):
-    """Up to `slots` points. `ordered` holds each objective's values in order, then infinity;
-    `rank` tells where in that order a slot's point is; `born` when it was added (unused: -1).
+class Order(eqx.Module):
+    """The points in the order of one objective, as a list linked both ways.
+
+    `lower` and `upper` repeat the neighbours' values; -infinity and infinity where there is none.
+    A free slot has the value infinity. `lowest` and `highest` are the values at the ends.
     """
 
-    ordered: Float[Array, "objectives slots"]
-    rank: Int[Array, "objectives slots"]
-    born: Int[Array, " slots"]
-    number: Int[Array, ""]
+    value: Float[Array, " slots"]
+    lower: Float[Array, " slots"]
+    upper: Float[Array, " slots"]
+    below: Int[Array, " slots"]
+    above: Int[Array, " slots"]
+    lowest: Float[Array, ""]
+    highest: Float[Array, ""]
 
     @staticmethod
-    def empty(slots: int, objectives: int) -> "CrowdedSet":
+    def empty(slots: int) -> "Order":
         """No points."""
-        return CrowdedSet(
-            jnp.full((objectives, slots), jnp.inf),
-            jnp.zeros((objectives, slots), int),
-            jnp.full(slots, -1),
-            jnp.zeros((), int),
+        far, nobody = jnp.full(slots, jnp.inf, float), jnp.zeros(slots, int)
+        return Order(far, far, far, nobody, nobody, far.min(), -far.min())
+
+    def insert(self, slot: Int[Array, ""], value: Float[Array, ""]) -> "Order":
+        """Link a value in, above all that are equal."""
+        fits = (self.value <= value) & (value < self.upper)
+        has_below = self.lowest <= value
+        has_above = value < self.highest
+        below = jnp.where(has_below, jnp.argmax(fits), slot)
+        first = jnp.argmax(self.lower == -jnp.inf)
+        above = jnp.where(has_below, self.above[below], first)
+        above = jnp.where(has_above, above, slot)
+        lower = jnp.where(has_below, self.value[below], -jnp.inf)
+        upper = jnp.where(has_above, self.value[above], jnp.inf)
+        # A neighbour that is not there is the slot itself, which is written last.
+        return Order(
+            value=self.value.at[slot].set(value),
+            lower=self.lower.at[above].set(value).at[slot].set(lower),
+            upper=self.upper.at[below].set(value).at[slot].set(upper),
+            below=self.below.at[above].set(slot).at[slot].set(below),
+            above=self.above.at[below].set(slot).at[slot].set(above),
+            lowest=jnp.minimum(self.lowest, value),
+            highest=jnp.maximum(self.highest, value),
         )
 
-    @property
-    def used(self) -> Bool[Array, " slots"]:
-        """Which slots hold a point."""
-        return self.born >= 0
-
-    def insert(
-        self, slot: Int[Array, ""], point: Float[Array, " objectives"], born: Int[Array, ""]
-    ) -> "CrowdedSet":
-        """Put a point, younger than all others, into a free slot."""
-        place = (self.ordered <= point[:, None]).sum(1)
-        places = jnp.arange(self.born.size)
-        before = jnp.concatenate([self.ordered[:, :1], self.ordered[:, :-1]], axis=1)
-        ordered = jnp.where(places < place[:, None], self.ordered, before)
-        ordered = jnp.where(places == place[:, None], point[:, None], ordered)
-        rank = self.rank + (self.rank >= place[:, None]).astype(int)
-        return CrowdedSet(
-            ordered,
-            rank.at[:, slot].set(place),
-            self.born.at[slot].set(born),
-            self.number + 1,
+    def remove(self, slot: Int[Array, ""]) -> "Order":
+        """Make the neighbours of a slot each other's."""
+        lower, upper = self.lower[slot], self.upper[slot]
+        is_first, is_last = lower == -jnp.inf, upper == jnp.inf
+        below = jnp.where(is_first, slot, self.below[slot])
+        above = jnp.where(is_last, slot, self.above[slot])
+        return Order(
+            value=self.value.at[slot].set(jnp.inf),
+            lower=self.lower.at[above].set(lower).at[slot].set(jnp.inf),
+            upper=self.upper.at[below].set(upper).at[slot].set(jnp.inf),
+            below=self.below.at[above].set(below),
+            above=self.above.at[below].set(above),
+            lowest=jnp.where(is_first, upper, self.lowest),
+            highest=jnp.where(is_last, lower, self.highest),
         )
 
-    def remove(self, slot: Int[Array, ""]) -> "CrowdedSet":
-        """Take a point out and free its slot."""
-        place = self.rank[:, slot]
-        places = jnp.arange(self.born.size)
-        last = jnp.full_like(self.ordered[:, :1], jnp.inf)
-        after = jnp.concatenate([self.ordered[:, 1:], last], axis=1)
-        ordered = jnp.where(places < place[:, None], self.ordered, after)
-        rank = self.rank - (self.rank > place[:, None]).astype(int)
-        return CrowdedSet(ordered, rank, self.born.at[slot].set(-1), self.number - 1)
+    def gaps(self) -> Float[Array, " slots"]:
+        """Each point's gap between its neighbours, in parts of the range."""
+        extent = self.highest - self.lowest
+        return (self.upper - self.lower) / jnp.where(extent > 0, extent, 1.0)
 
-    def distances(self) -> Float[Array, " slots"]:
-        """Crowding distance of every point; unused slots get no number that counts."""
-        gaps = jax.vmap(self._gaps)(self.ordered)
-        each = jnp.take_along_axis(gaps, self.rank, axis=1)
-        total = each[0]
-        for objective in range(1, each.shape[0]):
-            total = total + each[objective]
+
+@final
+class CrowdingDistance(Diversity[Order]):
+    """The paper's diversity function; signatures are vectors, one order each value."""
+
+    def init(self, slots: int, example: Float[Array, " values"]) -> Order:
+        """As many empty orders as a signature has values, stacked."""
+        empty = Order.empty(slots)
+        return jax.tree.map(lambda leaf: jnp.stack([leaf] * example.size), empty)
+
+    def insert(self, points: Order, slot: Int[Array, ""], signature: Any) -> Order:
+        """Link each value of the signature into its order."""
+        return jax.vmap(Order.insert, (0, None, 0))(points, slot, signature)
+
+    def remove(self, points: Order, slot: Int[Array, ""]) -> Order:
+        """Take a point out of all orders."""
+        return jax.vmap(Order.remove, (0, None))(points, slot)
+
+    def diversities(self, points: Order) -> Float[Array, " slots"]:
+        """Crowding distances, added up in the order of the objectives."""
+        gaps = jax.vmap(Order.gaps)(points)
+        total = gaps[0]
+        for objective in range(1, gaps.shape[0]):
+            total = total + gaps[objective]
         return total
-
-    def _gaps(self, ordered: Float[Array, " slots"]) -> Float[Array, " slots"]:
-        """Each ordered value's gap between its neighbours, in parts of the range."""
-        places = jnp.arange(ordered.size)
-        extent = ordered[jnp.maximum(self.number - 1, 0)] - ordered[0]
-        before = jnp.concatenate([ordered[:1], ordered[:-1]])
-        after = jnp.concatenate([ordered[1:], ordered[-1:]])
-        inner = (places > 0) & (places < self.number - 1)
-        gap = jnp.where(inner, after - before, 0.0) / jnp.where(extent > 0, extent, 1.0)
-        return jnp.where(inner, gap, jnp.inf)
-
-    def least_diverse(self) -> Int[Array, ""]:
-        """Slot of the point with the smallest distance; the oldest among equals."""
-        distances = jnp.where(self.used, self.distances(), jnp.inf)
-        candidates = self.used & (distances == distances.min())
-        newest = jnp.iinfo(self.born.dtype).max
-        return jnp.argmin(jnp.where(candidates, self.born, newest))

@@ -7,56 +7,87 @@ trajectories goes; if that is the newcomer, it is dropped and nothing else has c
 
 Rows [0, ring) are the ring. Behind them trajectories of the diverse half lie one after another,
 with gaps where some were removed, and are moved together when the end is reached.
+
+The decision is made on the table of trajectories alone, which is small; rows are then changed in
+place, a run at a time. Many buffers side by side stay fast because neither step touches all rows.
 """
 
-from typing import final
+from typing import Any, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.batching import when
+from windvane.batching import repeat, when, where
 from windvane.errors import require_positive_int
-from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
-from windvane.replay.crowding import CrowdedSet
+from windvane.replay.buffer import RUN, ReplayBuffer, Rows, check_buffer
+from windvane.replay.crowding import CrowdingDistance
+from windvane.replay.diversity import Diversity
 from windvane.replay.priorities import Priorities
 from windvane.replay.signature import Signature
 
-CHUNK = 32
-"""Rows moved or blanked at once; trajectories are some tens of transitions long."""
+
+class Trajectory(eqx.Module):
+    """What is known of a trajectory, or of many; `whole` is false if it has lost its beginning."""
+
+    length: Int[Array, "*many"]
+    whole: Bool[Array, "*many"]
+    signature: PyTree[Array]
 
 
 class Ring(eqx.Module):
     """The first-in first-out half: complete trajectories oldest first, then the running one.
 
-    `lengths` and `signatures` form a queue: entry `first` is the oldest of `number` trajectories.
-    `whole` is false for a trajectory that had to lose its beginning; `running` is the length of
-    the unfinished one, as far as it is held.
+    The complete ones queue up: entry `first` of the queue is the oldest of `number`. `oldest` is
+    that entry once more, so that a step never reads from the queue what it may overwrite.
     """
 
     write: Int[Array, ""]
     held: Int[Array, ""]
     first: Int[Array, ""]
     number: Int[Array, ""]
-    lengths: Int[Array, " ring"]
-    whole: Bool[Array, " ring"]
-    signatures: Float[Array, "ring values"]
-    running: Int[Array, ""]
-    running_whole: Bool[Array, ""]
-    running_signature: Float[Array, " values"]
+    queue: Trajectory
+    oldest: Trajectory
+    running: Trajectory
     running_time: Int[Array, ""]
 
 
 class Diverse(eqx.Module):
-    """The diverse half: where each trajectory's rows begin, how many they are, and their crowd."""
+    """The table of the diverse half: its trajectories' rows, ages and signatures.
+
+    `born` is -1 for a slot that is free; the free slots are `free[number:]`. `used` counts rows,
+    `end` is where the next trajectory's rows begin.
+    """
 
     offsets: Int[Array, " slots"]
     lengths: Int[Array, " slots"]
-    crowd: CrowdedSet
+    born: Int[Array, " slots"]
+    free: Int[Array, " slots"]
+    signatures: PyTree[Array]
+    points: PyTree[Array]
+    number: Int[Array, ""]
     used: Int[Array, ""]
     end: Int[Array, ""]
     considered: Int[Array, ""]
+
+
+class Leaving(eqx.Module):
+    """`length` rows leave the ring from `begin` on: a trajectory to consider, or rows to forget."""
+
+    begin: Int[Array, ""]
+    length: Int[Array, ""]
+    considered: Bool[Array, ""]
+    signature: PyTree[Array]
+
+
+class Verdict(eqx.Module):
+    """What considering a trajectory led to: its slot, and how many others had to go."""
+
+    accepted: Bool[Array, ""]
+    slot: Int[Array, ""]
+    removed: Int[Array, ""]
 
 
 class DiverseReplayState(eqx.Module):
@@ -74,6 +105,7 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
     capacity: int = eqx.field(static=True)
     trajectories: int = eqx.field(static=True)
     signature: Signature
+    diversity: Diversity[Any]
     alpha: float
     epsilon: float
 
@@ -81,6 +113,7 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         self,
         capacity: int,
         signature: Signature,
+        diversity: Diversity[Any] | None = None,
         *,
         trajectories: int | None = None,
         alpha: float = 2.0,
@@ -89,11 +122,12 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         """`trajectories` is how many the diverse half can hold at most, however short they are.
 
         By default there is room for any number; a smaller one saves time where trajectories are
-        known to be longer than a few transitions.
+        known to be longer than a few transitions. The default diversity is the crowding distance.
         """
         self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
         most = capacity // 2 if trajectories is None else trajectories
         self.trajectories = require_positive_int("the number of trajectories", most)
+        self.diversity = CrowdingDistance() if diversity is None else diversity
         self.signature, self.alpha, self.epsilon = signature, alpha, epsilon
 
     @property
@@ -109,24 +143,35 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
     @property
     def _diverse_rows(self) -> int:
         # Room behind the trajectories makes moving them together a rare event.
-        return self.diverse_capacity + max(self.diverse_capacity // 4, CHUNK) + CHUNK
+        rows = self.diverse_capacity + max(self.diverse_capacity // 4, RUN) + RUN
+        return -(-rows // RUN) * RUN
+
+    @property
+    def _diverse_begin(self) -> int:
+        # A block of priorities apart from the ring, so that rows can be moved between the halves.
+        return (-(-self.ring_capacity // RUN) + 1) * RUN
 
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> DiverseReplayState:
         """Nothing held. The key is not used."""
         del key
         zero, yes = jnp.zeros((), int), jnp.asarray(True)
-        size, slots = self.ring_capacity, self.trajectories
+        size, slots = self.ring_capacity, self.trajectories + 1
         start = self.signature.start()
-        rows = self.empty_rows(example, size + self._diverse_rows)
+        rows = self.empty_rows(example, self._diverse_begin + self._diverse_rows)
+        nothing = Trajectory(zero, yes, start)
+        queue = _stacked(nothing, size)
         ring = Ring(
             write=zero, held=zero, first=zero, number=zero,
-            lengths=jnp.zeros(size, int), whole=jnp.zeros(size, bool),
-            signatures=jnp.zeros((size, start.size)),
-            running=zero, running_whole=yes, running_signature=start, running_time=zero,
+            queue=queue, oldest=nothing, running=nothing, running_time=zero,
         )  # fmt: skip
-        crowd = CrowdedSet.empty(slots + 1, start.size)
-        blank = jnp.zeros(slots + 1, int)
-        return DiverseReplayState(rows, ring, Diverse(blank, blank, crowd, zero, zero, zero))
+        diverse = Diverse(
+            offsets=jnp.zeros(slots, int), lengths=jnp.zeros(slots, int),
+            born=jnp.full(slots, -1, int), free=jnp.arange(slots),
+            signatures=_stacked(start, slots),
+            points=self.diversity.init(slots, start),
+            number=zero, used=zero, end=zero, considered=zero,
+        )  # fmt: skip
+        return DiverseReplayState(rows, ring, diverse)
 
     def add(
         self,
@@ -137,193 +182,213 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
     ) -> DiverseReplayState:
         """Remember a transition, making room in the ring first if it is full."""
         del score
-        state = when(state.ring.held == self.ring_capacity, self._make_room, state)
-        ring = state.ring
-        rows = state.rows.write(ring.write, transition)
-        signature = self.signature.extend(ring.running_signature, transition, ring.running_time)
-        tail = (ring.first + ring.number) % self.ring_capacity
-        length = ring.running + 1
-        nothing = self.signature.start()
-        ring = Ring(
-            write=(ring.write + 1) % self.ring_capacity,
-            held=ring.held + 1,
-            first=ring.first,
-            number=ring.number + ended.astype(int),
-            lengths=ring.lengths.at[tail].set(length),
-            whole=ring.whole.at[tail].set(ring.running_whole),
-            signatures=ring.signatures.at[tail].set(signature),
-            running=jnp.where(ended, 0, length),
-            running_whole=ended | ring.running_whole,
-            running_signature=jnp.where(ended, nothing, signature),
-            running_time=jnp.where(ended, 0, ring.running_time + 1),
+        leaving = self._leaving(state.ring)
+        no, zero = jnp.asarray(False), jnp.zeros((), int)
+        diverse, verdict = when(
+            leaving.considered, self._consider, (state.diverse, Verdict(no, zero, zero)), leaving
         )
-        return DiverseReplayState(rows, ring, state.diverse)
+        at_end = verdict.accepted & (diverse.end + RUN > self._diverse_rows)
+        rows, diverse, verdict = when(at_end, self._move_together, (state.rows, diverse, verdict))
+        rows = self._change_rows(rows, diverse, verdict, leaving)
+        ring = self._make_room(state.ring, leaving)
+        rows = rows.write(ring.write, transition)
+        return DiverseReplayState(rows, self._append(ring, transition, ended), diverse)
 
     def size(self, state: DiverseReplayState) -> Int[Array, ""]:
         """Number of transitions held in both halves."""
         return state.ring.held + state.diverse.used
 
-    def _make_room(self, state: DiverseReplayState) -> DiverseReplayState:
-        """Take the oldest trajectory out of the ring and consider it for the diverse half.
+    def signatures(self, state: DiverseReplayState) -> tuple[Any, Any]:
+        """Signatures of the complete trajectories held by the ring, oldest first, and by the
+        diverse half, as NumPy arrays; to look at one buffer from outside a compiled program.
+        """
+        ring, diverse = state.ring, state.diverse
+        order = (int(ring.first) + np.arange(int(ring.number))) % self.ring_capacity
+        used = np.flatnonzero(np.asarray(diverse.born) >= 0)
+        recent = jax.tree.map(lambda leaf: np.asarray(leaf)[order], ring.queue.signature)
+        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[used], diverse.signatures)
+        return recent, kept
+
+    def _leaving(self, ring: Ring) -> Leaving:
+        """The ring's oldest trajectory, if the ring is full.
 
         If the ring holds nothing but the running trajectory, that one loses its oldest transition.
         """
-        ring = state.ring
-        complete = ring.number > 0
-        length = jnp.where(complete, ring.lengths[ring.first], 1)
-        whole = complete & ring.whole[ring.first]
-        begin = (ring.write - ring.held) % self.ring_capacity
-        signature = ring.signatures[ring.first]
-        state = self._consider(state, begin, length, signature, whole)
-        rows = self._blank(state.rows, begin, length, self.ring_capacity)
-        left = Ring(
-            write=ring.write,
-            held=ring.held - length,
-            first=jnp.where(complete, (ring.first + 1) % self.ring_capacity, ring.first),
-            number=jnp.where(complete, ring.number - 1, 0),
-            lengths=ring.lengths,
-            whole=ring.whole,
-            signatures=ring.signatures,
-            running=jnp.where(complete, ring.running, ring.running - 1),
-            running_whole=ring.running_whole & complete,
-            running_signature=ring.running_signature,
-            running_time=ring.running_time,
+        full, complete = ring.held == self.ring_capacity, ring.number > 0
+        length = jnp.where(complete, ring.oldest.length, 1)
+        return Leaving(
+            begin=(ring.write - ring.held) % self.ring_capacity,
+            length=jnp.where(full, length, 0),
+            considered=full & complete & ring.oldest.whole,
+            signature=ring.oldest.signature,
         )
-        return DiverseReplayState(rows, left, state.diverse)
 
     def _consider(
-        self,
-        state: DiverseReplayState,
-        begin: Int[Array, ""],
-        length: Int[Array, ""],
-        signature: Float[Array, " values"],
-        whole: Bool[Array, ""],
-    ) -> DiverseReplayState:
+        self, before: tuple[Diverse, Verdict], leaving: Leaving
+    ) -> tuple[Diverse, Verdict]:
         """Algorithm 3's loop, on a copy: only an accepted newcomer makes the removals real."""
-        diverse = state.diverse
-        slot = jnp.argmin(diverse.crowd.used)
-        crowd = diverse.crowd.insert(slot, signature, diverse.considered)
+        diverse, _ = before
+        slot = diverse.free[diverse.number]
+        trial = Diverse(
+            offsets=diverse.offsets.at[slot].set(diverse.end),
+            lengths=diverse.lengths.at[slot].set(leaving.length),
+            born=diverse.born.at[slot].set(diverse.considered),
+            free=diverse.free,
+            signatures=_put(diverse.signatures, slot, leaving.signature),
+            points=self.diversity.insert(diverse.points, slot, leaving.signature),
+            number=diverse.number + 1,
+            used=diverse.used + leaving.length,
+            end=diverse.end + leaving.length,
+            considered=diverse.considered + 1,
+        )
 
-        def lacks_room(trial: tuple[CrowdedSet, Array]) -> Bool[Array, ""]:
-            crowd, used = trial
-            room = (used + length <= self.diverse_capacity) & (crowd.number <= self.trajectories)
-            return whole & crowd.used[slot] & ~room
+        def lacks_room(trial: Diverse) -> Bool[Array, ""]:
+            overfull = trial.used > self.diverse_capacity
+            return (trial.born[slot] >= 0) & (overfull | (trial.number > self.trajectories))
 
-        def remove(trial: tuple[CrowdedSet, Array]) -> tuple[CrowdedSet, Array]:
-            crowd, used = trial
-            worst = crowd.least_diverse()
-            freed = jnp.where(worst == slot, 0, diverse.lengths[worst])
-            return crowd.remove(worst), used - freed
+        trial = jax.lax.while_loop(lacks_room, self._remove_least_diverse, trial)
+        accepted = trial.born[slot] >= 0
+        removed = diverse.number + 1 - trial.number
+        kept = where(accepted, trial, diverse)
+        kept = eqx.tree_at(lambda d: d.considered, kept, diverse.considered + 1)
+        return kept, Verdict(accepted, slot, jnp.where(accepted, removed, 0))
 
-        crowd, _ = jax.lax.while_loop(lacks_room, remove, (crowd, diverse.used))
-        accepted = whole & crowd.used[slot]
-        state = when(accepted, self._accept, state, crowd, slot, begin, length)
-        considered = state.diverse.considered + 1
-        return eqx.tree_at(lambda s: s.diverse.considered, state, considered)
-
-    def _accept(
-        self,
-        state: DiverseReplayState,
-        crowd: CrowdedSet,
-        slot: Int[Array, ""],
-        begin: Int[Array, ""],
-        length: Int[Array, ""],
-    ) -> DiverseReplayState:
-        """Make `crowd` the diverse half's, with the ring's rows from `begin` on in `slot`."""
-        diverse = state.diverse
-        gone = diverse.crowd.used & ~crowd.used
-        rows = self._blank_all(state.rows, gone, diverse)
-        freed = jnp.where(gone, diverse.lengths, 0).sum()
-        diverse = Diverse(
+    def _remove_least_diverse(self, diverse: Diverse) -> Diverse:
+        """Take the least diverse trajectory out of the table; of equals, the oldest."""
+        used = diverse.born >= 0
+        diversities = jnp.where(used, self.diversity.diversities(diverse.points), jnp.inf)
+        least = used & (diversities == diversities.min())
+        worst = jnp.argmin(jnp.where(least, diverse.born, diverse.considered))
+        return Diverse(
             offsets=diverse.offsets,
-            lengths=jnp.where(crowd.used, diverse.lengths, 0).at[slot].set(0),
-            crowd=crowd,
-            used=diverse.used - freed + length,
+            lengths=diverse.lengths,
+            born=diverse.born.at[worst].set(-1),
+            free=diverse.free.at[diverse.number - 1].set(worst),
+            signatures=diverse.signatures,
+            points=self.diversity.remove(diverse.points, worst),
+            number=diverse.number - 1,
+            used=diverse.used - diverse.lengths[worst],
             end=diverse.end,
             considered=diverse.considered,
         )
-        full = diverse.end + length + CHUNK > self._diverse_rows
-        rows, diverse = when(full, self._move_together, (rows, diverse))
-        rows = self._copy(rows, begin, self.ring_capacity + diverse.end, length)
-        diverse = Diverse(
-            offsets=diverse.offsets.at[slot].set(diverse.end),
-            lengths=diverse.lengths.at[slot].set(length),
-            crowd=crowd,
-            used=diverse.used,
-            end=diverse.end + length,
-            considered=diverse.considered,
-        )
-        return DiverseReplayState(rows, state.ring, diverse)
 
-    def _copy(
-        self, rows: Rows, begin: Int[Array, ""], to: Int[Array, ""], length: Int[Array, ""]
+    def _change_rows(
+        self, rows: Rows, diverse: Diverse, verdict: Verdict, leaving: Leaving
     ) -> Rows:
-        """Copy rows of the ring, from `begin` on and around its end, to a run of rows at `to`."""
+        """Forget the rows of removed trajectories; move the leaving one's, or forget them too."""
 
-        def chunk(index: Int[Array, ""], rows: Rows) -> Rows:
-            steps = index * CHUNK + jnp.arange(CHUNK)
-            source = (begin + steps) % self.ring_capacity
-            start = to + index * CHUNK
-            transitions = jax.tree.map(
-                lambda leaf: jax.lax.dynamic_update_slice_in_dim(leaf, leaf[source], start, 0),
-                rows.transitions,
+        def pending(
+            work: tuple[Rows, Array, Array], diverse: Diverse, verdict: Verdict, leaving: Leaving
+        ) -> Bool[Array, ""]:
+            _, trajectory, _ = work
+            last = (trajectory == verdict.removed) & (leaving.length > 0)
+            return (trajectory < verdict.removed) | last
+
+        def one_run(
+            work: tuple[Rows, Array, Array], diverse: Diverse, verdict: Verdict, leaving: Leaving
+        ) -> tuple[Rows, Array, Array]:
+            rows, trajectory, done = work
+            # Whatever was removed from the table is on top of its stack of free slots.
+            slot = diverse.free[diverse.number + trajectory]
+            leaves = trajectory >= verdict.removed
+            source = jnp.where(
+                leaves,
+                (leaving.begin + done) % self.ring_capacity,
+                self._diverse_begin + diverse.offsets[slot] + done,
             )
-            priority = jnp.where(steps < length, rows.priorities[source], 0.0)
-            places = start + jnp.arange(CHUNK)
-            return Rows(transitions, rows.priorities.set(places, priority), rows.highest)
+            length = jnp.where(leaves, leaving.length, diverse.lengths[slot])
+            before_wrap = jnp.where(leaves, self.ring_capacity - source, RUN)
+            number = jnp.minimum(jnp.minimum(RUN, before_wrap), length - done)
+            # A neighbour in the batch may have more to do than this one.
+            busy = pending(work, diverse, verdict, leaving)
+            number = jnp.where(busy, number, 0)
+            kept = busy & leaves & verdict.accepted
+            target = self._diverse_begin + diverse.offsets[verdict.slot] + done
+            rows = rows.move_run(source, target, number, kept)
+            finished = done + number >= length
+            trajectory = trajectory + (finished & (number > 0)).astype(int)
+            return rows, trajectory, jnp.where(finished, 0, done + number)
 
-        return jax.lax.fori_loop(0, -(-length // CHUNK), chunk, rows)
+        start = (rows, jnp.zeros((), int), jnp.zeros((), int))
+        return repeat(pending, one_run, start, diverse, verdict, leaving)[0]
 
-    def _blank(
-        self, rows: Rows, begin: Int[Array, ""], length: Int[Array, ""], around: int
-    ) -> Rows:
-        """Drop `length` rows from `begin` on, around the first `around` rows."""
+    def _move_together(
+        self, before: tuple[Rows, Diverse, Verdict]
+    ) -> tuple[Rows, Diverse, Verdict]:
+        """Close the gaps between the trajectories of the diverse half and make room behind them.
 
-        def chunk(index: Int[Array, ""], priorities: Priorities) -> Priorities:
-            steps = index * CHUNK + jnp.arange(CHUNK)
-            beyond = priorities.places.size
-            places = jnp.where(steps < length, (begin + steps) % around, beyond)
-            return priorities.set(places, jnp.zeros(CHUNK))
-
-        priorities = jax.lax.fori_loop(0, -(-length // CHUNK), chunk, rows.priorities)
-        return Rows(rows.transitions, priorities, rows.highest)
-
-    def _blank_all(self, rows: Rows, gone: Bool[Array, " slots"], diverse: Diverse) -> Rows:
-        """Drop the rows of all trajectories in `gone`."""
-
-        def one(carry: tuple[Rows, Array]) -> tuple[Rows, Array]:
-            rows, gone = carry
-            slot = jnp.argmax(gone)
-            begin = self.ring_capacity + diverse.offsets[slot]
-            total = self.ring_capacity + self._diverse_rows
-            rows = self._blank(rows, begin, diverse.lengths[slot], total)
-            return rows, gone.at[slot].set(False)
-
-        return jax.lax.while_loop(lambda carry: carry[1].any(), one, (rows, gone))[0]
-
-    def _move_together(self, halves: tuple[Rows, Diverse]) -> tuple[Rows, Diverse]:
-        """Close the gaps between the trajectories of the diverse half."""
-        rows, diverse = halves
+        The rows of removed trajectories are forgotten on the way; the newcomer's are not there yet.
+        """
+        rows, diverse, verdict = before
         size = self._diverse_rows
-        present = diverse.lengths > 0
+        present = (diverse.born >= 0).at[verdict.slot].set(False)
         # Mark where trajectories begin and end; in between, rows are held.
         begins = jnp.where(present, diverse.offsets, size + 1)
         marks = jnp.zeros(size + 1, int).at[begins].add(1, mode="drop")
         marks = marks.at[begins + diverse.lengths].add(-1, mode="drop")
         held = jnp.cumsum(marks)[:size] > 0
-        source = self.ring_capacity + jnp.nonzero(held, size=size, fill_value=size - 1)[0]
-        before = jnp.cumsum(held) - held.astype(int)
+        source = self._diverse_begin + jnp.nonzero(held, size=size, fill_value=size - 1)[0]
+        before_each = jnp.cumsum(held) - held.astype(int)
         end = held.sum()
-        places = self.ring_capacity + jnp.arange(size)
-        transitions = jax.tree.map(lambda leaf: leaf.at[places].set(leaf[source]), rows.transitions)
+        places = self._diverse_begin + jnp.arange(size)
+        words = rows.words.at[places].set(rows.words[source])
         kept = jnp.where(jnp.arange(size) < end, rows.priorities[source], 0.0)
-        priorities = rows.priorities.set(places, kept)
-        together = Diverse(
-            offsets=jnp.where(present, before[jnp.minimum(diverse.offsets, size - 1)], 0),
-            lengths=diverse.lengths,
-            crowd=diverse.crowd,
-            used=diverse.used,
-            end=end,
-            considered=diverse.considered,
+        new = jax.lax.dynamic_update_slice(
+            rows.priorities.places, kept.reshape(-1, RUN), (self._diverse_begin // RUN, 0)
         )
-        return Rows(transitions, priorities, rows.highest), together
+        priorities = Priorities.of(new)
+        offsets = before_each[jnp.minimum(diverse.offsets, size - 1)].at[verdict.slot].set(end)
+        end = end + diverse.lengths[verdict.slot]
+        diverse = eqx.tree_at(lambda d: (d.offsets, d.end), diverse, (offsets, end))
+        verdict = eqx.tree_at(lambda v: v.removed, verdict, jnp.zeros((), int))
+        return Rows(words, priorities, rows.highest, rows.packing), diverse, verdict
+
+    def _make_room(self, ring: Ring, leaving: Leaving) -> Ring:
+        """The ring without what leaves it, a complete trajectory or the running one's beginning."""
+        leaves = leaving.length > 0
+        complete = leaves & (ring.number > 0)
+        torn = leaves & ~complete
+        running = Trajectory(
+            ring.running.length - torn.astype(int),
+            ring.running.whole & ~torn,
+            ring.running.signature,
+        )
+        return Ring(
+            write=ring.write,
+            held=ring.held - leaving.length,
+            first=(ring.first + complete.astype(int)) % self.ring_capacity,
+            number=ring.number - complete.astype(int),
+            queue=ring.queue,
+            oldest=ring.oldest,
+            running=running,
+            running_time=ring.running_time,
+        )
+
+    def _append(self, ring: Ring, transition: PyTree[Array], ended: Bool[Array, ""]) -> Ring:
+        """The ring with one more transition in its running trajectory, which may end with it."""
+        before, time = ring.running, ring.running_time
+        signature = self.signature.extend(before.signature, transition, time)
+        running = Trajectory(before.length + 1, before.whole, signature)
+        tail = (ring.first + ring.number) % self.ring_capacity
+        queue = _put(ring.queue, tail, running)
+        nothing = Trajectory(jnp.zeros((), int), jnp.asarray(True), self.signature.start())
+        return Ring(
+            write=(ring.write + 1) % self.ring_capacity,
+            held=ring.held + 1,
+            first=ring.first,
+            number=ring.number + ended.astype(int),
+            queue=queue,
+            oldest=jax.tree.map(lambda leaf: leaf[ring.first], queue),
+            running=where(ended, nothing, running),
+            running_time=jnp.where(ended, 0, time + 1),
+        )
+
+
+def _stacked(example: PyTree[Array], number: int) -> PyTree[Array]:
+    """Room for `number` trees like `example`."""
+    return jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape), leaf.dtype), example)
+
+
+def _put(many: PyTree[Array], place: Int[Array, ""], one: PyTree[Array]) -> PyTree[Array]:
+    """Many trees, with one of them replaced."""
+    return jax.tree.map(lambda leaf, new: leaf.at[place].set(new), many, one)

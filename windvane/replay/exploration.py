@@ -60,7 +60,7 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
     def leaving(self, state: ExplorationReplayState) -> PyTree[Array]:
         """The transition that the next `add` takes out of the ring, once the ring is full."""
         place = state.added % self.ring_capacity
-        return jax.tree.map(lambda leaf: leaf[place], state.rows.transitions)
+        return jax.tree.map(lambda leaf: leaf[0], state.rows.read(place[None]))
 
     def add(
         self,

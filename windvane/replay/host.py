@@ -4,6 +4,7 @@ Added transitions wait on the host and enter the buffer many at a time, before t
 since a call into a compiled program costs more than the work for one transition.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -12,58 +13,110 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from windvane.batching import when
 from windvane.errors import InputError, require_positive_int
+from windvane.packing import Packing
 from windvane.replay.buffer import ReplayBuffer, check_transition
+from windvane.replay.crossing import Kind, Waiting, own_arrays, programs, sampling_key
 from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.frames import FrameStore, frame_leaves
 
 WAITING = 64
-"""Transitions that enter the buffer in one call."""
+"""Transitions that enter the buffer in one call, at most."""
 
 
 class HostReplay:
     """A replay buffer with a memory of its own; any `ReplayBuffer` decides what it keeps.
 
     `example` is a transition, any tree of arrays and numbers: it fixes shapes and types.
+
+    `frames` names entries of a transition (a dict) that are stacks of pictures, uint8 of shape
+    (stack, ...). Each distinct picture is stored once, which is most of the memory: neighbouring
+    transitions share all but one. The buffer itself then sees numbers of pictures, so a signature
+    must not look at these entries.
+
+    `score` is for `ExplorationReplay` and no other: it maps a batch of transitions that are about
+    to leave the ring, arrays with a leading axis, to a vector of scores. It is called when waiting
+    transitions enter, at the latest before the next sample, so the agent has not learned since.
     """
 
-    def __init__(self, buffer: ReplayBuffer[Any], example: Any, seed: int = 0):
+    def __init__(
+        self,
+        buffer: ReplayBuffer[Any],
+        example: Any,
+        seed: int = 0,
+        *,
+        frames: Sequence[str] = (),
+        score: Callable[[Any], ArrayLike] | None = None,
+    ):
         """An empty buffer; `seed` decides what is sampled."""
-        if isinstance(buffer, ExplorationReplay):
-            raise InputError(
-                "exploration replay needs a score for each leaving transition, which a host-side "
-                "buffer cannot ask for; use it inside a compiled loop"
-            )
-        self.buffer = buffer
+        _check_score(buffer, score)
+        self.buffer, self._score = buffer, score
+        self._frame_leaves = frame_leaves(example, (frames,) if isinstance(frames, str) else frames)
         self._example = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), example)
-        keep_key, self._key = jax.random.split(jax.random.key(seed))
-        state = buffer.init(jax.tree.map(jnp.asarray, self._example), keep_key)
-        # Equal parts may be one array, which cannot be given up twice.
-        self._state = jax.tree.map(lambda leaf: leaf.copy(), state)
-        self._waiting: list[tuple[Any, bool]] = []
+        self._given = Packing.of(self._example)
+        leaves, self._structure = jax.tree.flatten(self._example)
+        self._shapes = [leaf.shape for leaf in leaves]
+        self.frames: FrameStore | None = None
+        for index in self._frame_leaves:
+            stack, *shape = leaves[index].shape
+            self.frames = FrameStore(tuple(shape))
+            leaves[index] = np.zeros(stack, np.int32)
+        self._frames_each = sum(leaves[index].size for index in self._frame_leaves)
+        self._start(jax.tree.unflatten(self._structure, leaves), jax.random.key(seed))
+
+    def _start(self, row: Any, key: Any) -> None:
+        """An empty state for transitions stored as `row`, and the programs that work on it."""
+        keep_key, sample_key = jax.random.split(key)
+        state = self.buffer.init(jax.tree.map(jnp.asarray, row), keep_key)
+        self._kind = Kind.of(self.buffer, state, row)
+        self._arrays = own_arrays(self.buffer)
+        # Copies: equal parts may be one array, which cannot be given up twice. With their types
+        # said, or programs would be compiled anew for those that were left open at first.
+        self._state = tuple(jnp.array(leaf, leaf.dtype) for leaf in self._kind.close(state))
+        self._key = sampling_key(sample_key)
+        ring = self.buffer.ring_capacity if isinstance(self.buffer, ExplorationReplay) else WAITING
+        # No more wait than the ring holds, so that whatever leaves it has entered before.
+        self._waiting = Waiting(self._kind.row_packing(), min(WAITING, ring))
+        self._programs = programs(self._kind, self._waiting.most)
+        self._readers: dict[int, list[Callable[[np.ndarray], np.ndarray]]] = {}
         self._added = 0
 
     def __len__(self) -> int:
         self._enter()
-        return int(self.buffer.size(self._state))
+        return int(self.buffer.size(self._kind.open(self._state)))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the whole buffer, frames included."""
+        stored = 0 if self.frames is None else self.frames.nbytes
+        return sum(leaf.nbytes for leaf in self._state) + self._waiting.words.nbytes + stored
 
     def add(self, transition: Any, ended: bool) -> None:
         """Remember a transition; `ended` marks the last one of an episode, cut or terminal."""
-        check_transition(self._example, transition)
-        self._waiting.append((transition, bool(ended)))
-        self._added += 1
-        if len(self._waiting) == WAITING:
+        leaves = self._leaves(transition)
+        if self._waiting.number == self._waiting.most:
             self._enter()
+        if self.frames is not None:
+            if self.frames.room < self._frames_each:
+                self.frames.keep(self._frames_in_use(), self._frames_each)
+            for index in self._frame_leaves:
+                leaves[index] = self.frames.put(leaves[index])
+        self._waiting.put(leaves, bool(ended))
+        self._added += 1
 
     def sample(self, number: int) -> tuple[Any, np.ndarray, np.ndarray]:
         """Transitions, their places (for `update_priorities`), and how likely each was."""
-        require_positive_int("a batch", number)
+        number = require_positive_int("a batch", number, self.buffer.capacity)
         self._enter()
         if number > self._added:
-            raise InputError(f"cannot sample {number} transitions: {self._added} have been added")
-        self._key, key = jax.random.split(self._key)
-        batch = _sample(self.buffer, self._state, key, number)
-        return jax.tree.map(np.asarray, (batch.transitions, batch.places, batch.probabilities))
+            raise InputError(f"cannot sample {number} transitions: {len(self)} are held")
+        key, data = self._programs.sample(self._arrays, self._state, self._key, number)
+        data = np.asarray(data)
+        *leaves, places, probabilities, held = [read(data) for read in self._sample_readers(number)]
+        if number > held:
+            raise InputError(f"cannot sample {number} transitions: {held} are held")
+        self._key = key
+        return self._transitions(leaves), places, probabilities
 
     def update_priorities(self, places: ArrayLike, errors: ArrayLike) -> None:
         """Set priorities from the errors of sampled transitions."""
@@ -76,73 +129,149 @@ class HostReplay:
         if not np.isfinite(amounts).all():
             raise InputError("errors must be finite numbers, and some are not")
         self._enter()
-        chosen = (jnp.asarray(where), jnp.asarray(amounts))
-        self._state = _update((self.buffer, chosen), self._state)
+        if not where.size:
+            return
+        if where.dtype.kind not in "iu":
+            raise InputError(f"places must be whole numbers, not {where.dtype}")
+        # Copies, since a program may read them later than it is called.
+        chosen = where.astype(np.int32), amounts.copy()
+        self._state = self._programs.update(self._arrays, self._state, *chosen)
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Everything, as plain arrays; `load_state_dict` continues from it exactly."""
+        """Everything, as plain arrays; `load_state_dict` continues from it exactly.
+
+        Only frames in use are saved.
+        """
         self._enter()
-        leaves = jax.tree.leaves((self._state, self._key))
-        saved = {f"leaf{index}": _plain(leaf) for index, leaf in enumerate(leaves)}
-        return {**saved, "added": np.asarray(self._added)}
+        state, frames = (self._state, {}) if self.frames is None else self._renumbered(self.frames)
+        # Copies: the state itself will be changed in place.
+        leaves = [np.array(leaf) for leaf in (*state, self._key)]
+        saved = {f"leaf{index}": leaf for index, leaf in enumerate(leaves)}
+        return {**saved, **frames, "added": np.asarray(self._added)}
 
     def load_state_dict(self, saved: dict[str, np.ndarray]) -> None:
         """Continue from what `state_dict` gave for a buffer built alike."""
-        leaves, structure = jax.tree.flatten((self._state, self._key))
-        if len(saved) != len(leaves) + 1 or any(
-            saved[f"leaf{index}"].shape != _plain(leaf).shape for index, leaf in enumerate(leaves)
-        ):
+        leaves = (*self._state, self._key)
+        names = [f"leaf{index}" for index in range(len(leaves))]
+        like = {**dict(zip(names, leaves, strict=True)), "added": np.asarray(0)}
+        if self.frames is not None:
+            like["frames"] = np.zeros((len(saved.get("frames", ())), *self.frames.shape), np.uint8)
+        if _kinds(saved) != _kinds(like):
             raise InputError("the saved state is of a buffer with another capacity or transition")
-        restored = [_like(leaf, saved[f"leaf{index}"]) for index, leaf in enumerate(leaves)]
-        self._state, self._key = jax.tree.unflatten(structure, restored)
-        self._waiting, self._added = [], int(saved["added"])
+        if self.frames is not None:
+            self.frames = FrameStore.of(saved["frames"])
+        *state, self._key = [jnp.array(saved[name]) for name in names]
+        self._state = tuple(state)
+        self._waiting.clear()
+        self._added = int(saved["added"])
+
+    def _leaves(self, transition: Any) -> list[Any]:
+        """The arrays of a transition that is built like the example."""
+        leaves, structure = jax.tree.flatten(transition)
+        leaves = [np.asarray(leaf) for leaf in leaves]
+        if structure != self._structure or [leaf.shape for leaf in leaves] != self._shapes:
+            check_transition(self._given, transition)
+        for index in self._frame_leaves:
+            if leaves[index].dtype != np.uint8:
+                raise InputError(f"frames must be uint8, not {leaves[index].dtype}")
+        return leaves
+
+    def _transitions(self, leaves: list[np.ndarray]) -> Any:
+        """Transitions as they were added, from the arrays of their rows."""
+        if self.frames is not None:
+            for index in self._frame_leaves:
+                leaves[index] = self.frames.get(leaves[index])
+        return jax.tree.unflatten(self._structure, leaves)
+
+    def _sample_readers(self, number: int) -> list[Callable[[np.ndarray], np.ndarray]]:
+        """Functions that copy the parts of a sample out of its words."""
+        if number not in self._readers:
+            packing = self._kind.sample_packing(number)
+            self._readers[number] = [packing.reader(i) for i in range(len(packing.shapes))]
+        return self._readers[number]
 
     def _enter(self) -> None:
-        """Put waiting transitions into the buffer; the call is padded, so that it compiles once."""
-        if not self._waiting:
+        """Put waiting transitions into the buffer; if their scores are bad, they go on waiting."""
+        waiting = self._waiting
+        if not waiting.number:
             return
-        number = len(self._waiting)
-        padded = self._waiting + self._waiting[-1:] * (WAITING - number)
-        transitions = jax.tree.map(
-            lambda example, *leaves: np.stack([np.asarray(a, example.dtype) for a in leaves]),
-            self._example,
-            *(transition for transition, _ in padded),
+        scores = None if self._score is None else self._leaving_scores(self._score)
+        number = np.int32(waiting.number)
+        self._state = self._programs.enter(self._arrays, self._state, waiting.words, number, scores)
+        waiting.clear()
+
+    def _leaving_scores(self, score: Callable[[Any], ArrayLike]) -> np.ndarray:
+        """A score for each waiting transition: that of the one it drives out of the ring."""
+        waiting, ring = self._waiting, self.buffer.ring_capacity  # type: ignore[attr-defined]
+        entered = self._added - waiting.number
+        first = max(ring - entered, 0)  # those before it fill the ring and drive nothing out
+        scores = np.zeros(waiting.most, np.float32)
+        number = waiting.number - first
+        if number > 0:
+            places = ((entered + np.arange(waiting.most)) % ring).astype(np.int32)
+            data = np.asarray(self._programs.read(self._arrays, self._state, places))
+            packing = self._kind.read_packing(waiting.most)
+            parts = [packing.reader(index)(data) for index in range(len(packing.shapes))]
+            leaving = self._transitions([part[first : waiting.number] for part in parts])
+            scores[first : waiting.number] = _checked_scores(score(leaving), number)
+        return scores
+
+    def _held_frames(self, words: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Numbers of frames in all rows, as they lie in `words`, and which rows are held."""
+        rows = self.buffer.rows(self._kind.open(self._state))
+        views = rows.packing.views(words)
+        priorities = np.array(rows.priorities.places)
+        held = priorities.reshape(-1)[: len(words)] > 0
+        return [views[index] for index in self._frame_leaves], held
+
+    def _words(self) -> np.ndarray:
+        """A copy of all rows."""
+        return np.array(self.buffer.rows(self._kind.open(self._state)).words)
+
+    def _frames_in_use(self) -> np.ndarray:
+        """Numbers of the frames that held and waiting transitions refer to."""
+        ids, held = self._held_frames(self._words())
+        waiting = [self._waiting.rows[index] for index in self._frame_leaves]
+        parts = [rows[held] for rows in ids] + [rows[: self._waiting.number] for rows in waiting]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def _renumbered(self, store: FrameStore) -> tuple[tuple[Any, ...], dict[str, np.ndarray]]:
+        """The state with the frames in use numbered as they appear in it, and those frames.
+
+        So what is saved does not depend on which numbers happened to be free.
+        """
+        words = self._words()
+        ids, held = self._held_frames(words)
+        used, seen = np.unique(np.concatenate([rows[held].ravel() for rows in ids]), True)
+        used = used[np.argsort(seen)]
+        new = np.zeros(used.max(initial=0) + 1, np.int32)
+        new[used] = np.arange(len(used), dtype=np.int32)
+        mask = held[:, None]
+        for rows in ids:
+            rows[:] = np.where(mask, new[np.where(mask, rows, 0)], 0)
+        state = self._kind.open(self._state)
+        state = eqx.tree_at(lambda s: self.buffer.rows(s).words, state, jnp.asarray(words))
+        return self._kind.close(state), {"frames": store.get(used)}
+
+
+def _check_score(buffer: ReplayBuffer[Any], score: Callable[[Any], ArrayLike] | None) -> None:
+    name = type(buffer).__name__
+    if isinstance(buffer, ExplorationReplay) and not callable(score):
+        raise InputError(
+            f"{name} needs a function `score` of transitions about to leave, not {score!r}"
         )
-        ended = np.asarray([end for _, end in padded])
-        valid = np.arange(WAITING) < number
-        items = jax.tree.map(jnp.asarray, (transitions, ended, valid))
-        self._state = _enter((self.buffer, items), self._state)
-        self._waiting = []
+    if not isinstance(buffer, ExplorationReplay) and score is not None:
+        raise InputError(f"only ExplorationReplay takes a `score`, not {name}")
 
 
-# The state is given up to the call, so that it is changed in place instead of copied.
-@eqx.filter_jit(donate="all-except-first")
-def _enter(what: tuple[ReplayBuffer[Any], Any], state: Any) -> Any:
-    buffer, items = what
-
-    def step(state: Any, item: Any) -> tuple[Any, None]:
-        transition, end, counts = item
-        return when(counts, buffer.add, state, transition, end), None
-
-    return jax.lax.scan(step, state, items)[0]
+def _checked_scores(given: ArrayLike, number: int) -> np.ndarray:
+    scores = np.asarray(given, np.float32)
+    if scores.shape != (number,):
+        raise InputError(f"there must be {number} scores, one a transition, not {scores.shape}")
+    if not np.isfinite(scores).all():
+        raise InputError(f"scores must be finite numbers, not {scores[~np.isfinite(scores)][0]}")
+    return scores
 
 
-@eqx.filter_jit
-def _sample(buffer: ReplayBuffer[Any], state: Any, key: Any, number: int) -> Any:
-    return buffer.sample(state, key, number)
-
-
-@eqx.filter_jit(donate="all-except-first")
-def _update(what: tuple[ReplayBuffer[Any], tuple[Any, Any]], state: Any) -> Any:
-    buffer, chosen = what
-    return buffer.update_priorities(state, *chosen)
-
-
-def _plain(leaf: Any) -> np.ndarray:
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return np.asarray(jax.random.key_data(leaf) if is_key else leaf)
-
-
-def _like(leaf: Any, saved: np.ndarray) -> Any:
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.wrap_key_data(jnp.asarray(saved)) if is_key else jnp.asarray(saved)
+def _kinds(arrays: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    return {name: (array.shape, np.dtype(array.dtype)) for name, array in arrays.items()}

@@ -7,10 +7,12 @@ fresh random number, so a priority of 1e-4 keeps its share beside one of 1e4, wh
 in float32 would lose it.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from windvane.errors import require_positive_int
 
@@ -36,6 +38,12 @@ class Priorities(eqx.Module):
             jnp.zeros((tops * BLOCK, BLOCK)), jnp.zeros((tops, BLOCK)), jnp.zeros(tops)
         )
 
+    @staticmethod
+    def of(places: Float[Array, "blocks block"]) -> "Priorities":
+        """All priorities at once, with their sums."""
+        blocks = _sum(places).reshape(-1, BLOCK)
+        return Priorities(places, blocks, _sum(blocks))
+
     @property
     def total(self) -> Float[Array, ""]:
         """Sum of all priorities."""
@@ -53,6 +61,50 @@ class Priorities(eqx.Module):
         blocks = self.blocks.at[top, block % BLOCK].set(sums, mode="drop")
         sums = _sum(blocks.at[top].get(mode="fill", fill_value=0.0))
         return Priorities(leaves, blocks, self.tops.at[top].set(sums, mode="drop"))
+
+    def move_run(
+        self,
+        source: Int[Array, ""],
+        target: Int[Array, ""],
+        number: Int[Array, ""],
+        kept: Bool[Array, ""],
+    ) -> "Priorities":
+        """Move the priorities of `number` neighbouring places, a block's worth at most; their old
+        places get 0. If not `kept`, that is all that happens.
+        """
+        moved = self[source + jnp.arange(BLOCK)]
+
+        # A loop, since the compiler would mix two changes in a row and copy everything in between.
+        def change(index: Int[Array, ""], carry: tuple[Any, Array]) -> tuple[Any, Array]:
+            priorities, moved = carry
+            clearing = index == 0
+            start, amount = (
+                jnp.where(clearing, source, target),
+                jnp.where(clearing | kept, number, 0),
+            )
+            values = jnp.where(clearing, 0.0, moved)
+            return priorities._set_run(start, values, amount), moved
+
+        return jax.lax.fori_loop(0, 2, change, (self, moved))[0]
+
+    def _set_run(
+        self, start: Int[Array, ""], values: Float[Array, " block"], number: Int[Array, ""]
+    ) -> "Priorities":
+        """Change the priorities of `number` neighbouring places from `start` on.
+
+        They lie in two blocks at most, whose sums are all that has to be added up again.
+        """
+        first = jnp.minimum(start // BLOCK, self.places.shape[0] - 2)
+        pair = jax.lax.dynamic_slice_in_dim(self.places, first, 2).ravel()
+        offset = jnp.arange(2 * BLOCK) - (start - first * BLOCK)
+        changed = (offset >= 0) & (offset < number)
+        pair = jnp.where(changed, values[jnp.clip(offset, 0, BLOCK - 1)], pair).reshape(2, BLOCK)
+        places = jax.lax.dynamic_update_slice_in_dim(self.places, pair, first, 0)
+        block = first + jnp.arange(2)
+        top = block // BLOCK
+        sums = _sum(jax.lax.dynamic_slice_in_dim(places, first, 2))
+        blocks = self.blocks.at[top, block % BLOCK].set(sums)
+        return Priorities(places, blocks, self.tops.at[top].set(_sum(blocks[top])))
 
     def sample(self, key: Key[Array, ""], number: int) -> Int[Array, " n"]:
         """Draw places in proportion to their priorities, one from each of `number` equal strata.

@@ -12,16 +12,14 @@ from windvane.errors import require_positive_int
 
 
 class Signature(eqx.Module):
-    """A vector built up transition by transition."""
+    """Arrays built up transition by transition; which ones, the diversity function must know."""
 
     @abstractmethod
-    def start(self) -> Float[Array, " values"]:
+    def start(self) -> Any:
         """The signature of no transitions."""
 
     @abstractmethod
-    def extend(
-        self, signature: Float[Array, " values"], transition: Any, time: Int[Array, ""]
-    ) -> Float[Array, " values"]:
+    def extend(self, signature: Any, transition: Any, time: Int[Array, ""]) -> Any:
         """The signature with one more transition, the trajectory's number `time` from 0."""
 
 
