@@ -6,18 +6,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
+BENCH := .venv-bench
+TORCH ?= torch==2.13.0
 
-.PHONY: help install demo test lint format types unit slow bench oracle-data oracle-check clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay oracle-data oracle-check clean
 
 help:
 	@echo "make demo    optimal values, weight maps and two animations, into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
+	@echo "make bench-replay  replay buffers beside morl-baselines', into results/replay.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make lint    ruff alone; make format mends what it can"
-	@echo "make clean   remove $(VENV), $(OUT) and caches"
+	@echo "make clean   remove $(VENV), $(BENCH), $(OUT) and caches"
 
 install: $(STAMP)
 
@@ -60,6 +63,17 @@ bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check opencv-python-headless
 	$(BIN)/python -m benchmarks.environments --out results/environments.md
 
+# Only the peer needs PyTorch, so both go into a virtual environment of their own. Without --no-deps
+# the peer would bring along far more than its two buffers need.
+$(BENCH)/.installed: pyproject.toml
+	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . '$(TORCH)'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps morl-baselines==1.3.0
+	@touch $@
+
+bench-replay: $(BENCH)/.installed
+	$(BENCH)/bin/python -m benchmarks.replay --out results/replay.md
+
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
 
@@ -67,4 +81,4 @@ oracle-check: $(STAMP)
 	$(BIN)/python -m scripts.check_oracle
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

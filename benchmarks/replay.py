@@ -1,116 +1,241 @@
-"""Cost of the replay buffers inside a compiled loop, by rule, capacity and number of runs.
+"""Cost of the replay buffers, beside morl-baselines' or many side by side on an accelerator.
 
-    python -m benchmarks.replay [--capacities 10000 100000] [--runs 1]
+    python -m benchmarks.replay [--out FILE.md]     # make bench-replay installs what it needs
+    python -m benchmarks.replay --runs 64           # needs only JAX, Equinox and NumPy
 
-A transition is a compact Minecart one: two states, an action and a reward. Buffers are filled
-first; episodes are about 40 steps long. A cycle is the replay work of one learning step: four
-additions, one sample of 64 and its new priorities.
+The first measures everything in one run: all rules in a compiled loop and through `HostReplay`,
+morl-baselines' two buffers, and how costs grow with capacity. The second measures `--runs` buffers
+under `jax.vmap`. Costs are microseconds; buffers are full; a cycle is the replay work of one
+learning step: four additions, one sample of 64 and its new priorities.
 """
 
 import argparse
+import os
+import platform
+import sys
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
+import numpy as np
 
-from windvane.envs.minecart import Minecart
-from windvane.replay.diverse import DiverseReplay
-from windvane.replay.exploration import ExplorationReplay
-from windvane.replay.selective import SelectiveReplay
-from windvane.replay.signature import ReturnSignature
-from windvane.replay.standard import StandardReplay
+from benchmarks.replay_loops import (
+    BATCH,
+    INTERVAL,
+    RULES,
+    Costs,
+    Loop,
+    feature_pieces,
+    make_buffer,
+    native_pieces,
+    piece_steps,
+)
 
-BATCH, INTERVAL = 64, 4
+PRIORITISED, DIVERSE = "PrioritizedReplayBuffer", "DiverseMemory, mended"
+COMPILED, HOST, PEER = "compiled loop", "`HostReplay`", "morl-baselines"
+PEER_VERSION = "1.3.0"
+BEGAN = time.monotonic()
+COMPARISONS = {
+    (DIVERSE, "diverse"): Costs(20, 10, 0),
+    (PRIORITISED, "standard"): Costs(1, 1, 0),
+}
+"""Which rule of ours a peer is compared with, and how much cheaper ours should be."""
+
+HEADS = ("add", f"sample {BATCH} + update", f"cycle ({INTERVAL} adds, 1 sample)")
+NOTES = f"""\
+All were measured in this one run, in turns; a number is the median of the turns. Costs are \
+microseconds. Buffers were full before anything was measured. A transition is what an agent on \
+Minecart's features stores: two observations of 7 numbers, an action, 3 rewards, and whether the \
+episode is over; episodes have 30 to 50 steps. They were drawn before the clock started, in the \
+same way for all. A sample is of {BATCH} transitions, in arrays.
+
+- In the compiled loop (`jax.lax.scan`, the state given up to it) additions, samples and cycles \
+are measured by themselves, over so many additions that what happens only now and then, such as \
+moving the diverse half together, has its share.
+- Called from Python, {INTERVAL} additions and a sample alternate. A sample with its update is \
+measured by itself; what a cycle costs more is charged to its {INTERVAL} additions, which so pay \
+for all that `HostReplay` puts off until the next sample.
+- DER has room for capacity / 30 trajectories. The scores of exploration-based replay are given: \
+computing them is an agent's work.
+
+Of morl-baselines {PEER_VERSION}, `DiverseMemory` raises a TypeError as soon as its diverse half \
+is full, because its function `crowd_dist` builds points without the arguments they need. That \
+function is replaced here by one that does the same with NumPy arrays, which is quicker than the \
+lists it means to sort. The rest is as shipped. It asks its caller for the value of each \
+trajectory whenever it makes room: returns are computed once and remembered. It hands out tuples, \
+which are stacked into arrays as a learner needs them. It always takes the newcomer, where the \
+paper's Algorithm 3 may drop it."""
 
 
-def rules(capacity: int) -> dict[str, Any]:
-    signature = ReturnSignature(3, 0.98, reward=lambda transition: transition["reward"])
-    return {
-        "standard": StandardReplay(capacity),
-        "selective": SelectiveReplay(capacity),
-        "exploration": ExplorationReplay(capacity),
-        "diverse": DiverseReplay(capacity, signature, trajectories=max(capacity // 16, 8)),
-    }
+class Turns:
+    """Costs of contenders measured in turns, so that a slow moment of the machine hits all."""
+
+    def __init__(self, meters: dict[Any, Any], turns: int):
+        self.costs: dict[Any, list[Costs]] = {name: [] for name in meters}
+        for turn in range(turns + 1):
+            for name, meter in meters.items():
+                costs = meter.costs()
+                # The first turn compiles and warms up.
+                if turn:
+                    self.costs[name].append(costs)
+            say(f"turn {turn} of {turns}")
+
+    def median(self, name: Any) -> Costs:
+        """The middle one of each cost."""
+        return Costs(*np.median(self.costs[name], axis=0))
+
+    def ratios(self, name: Any, other: Any) -> np.ndarray:
+        """How much `name` costs in units of `other`, by turn and cost."""
+        return np.asarray(self.costs[name]) / np.asarray(self.costs[other])
 
 
-def example() -> dict[str, Any]:
-    state = Minecart().reset(jax.random.key(0))
-    return {"before": state, "after": state, "action": jnp.zeros((), jnp.int8),
-            "reward": jnp.zeros(3)}  # fmt: skip
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-class Meter:
-    """One rule, `runs` buffers side by side."""
+def say(text: str) -> None:
+    """Progress, beside the page."""
+    print(f"{time.monotonic() - BEGAN:5.0f} s: {text}", file=sys.stderr, flush=True)
 
-    def __init__(self, buffer: Any, runs: int):
-        self.buffer, self.runs = buffer, runs
-        keys = jax.random.split(jax.random.key(0), runs)
-        states = jax.vmap(lambda key: buffer.init(example(), key))(keys)
-        self.states = jax.tree.map(lambda leaf: leaf.copy(), states)
-        blank = example()
 
-        def add(state: Any, key: jax.Array) -> Any:
-            draws = jax.random.normal(key, (5,))
-            transition = {**blank, "reward": draws[:3]}
-            ended = jax.random.uniform(jax.random.fold_in(key, 1)) < 1 / 40
-            return buffer.add(state, transition, ended, draws[3])
+def numbers(costs: Costs) -> list[str]:
+    return [f"{cost:,.1f}" for cost in costs]
 
-        def learn(state: Any, key: jax.Array) -> Any:
-            batch = buffer.sample(state, key, BATCH)
-            errors = jnp.abs(batch.transitions["reward"][:, 0])
-            return buffer.update_priorities(state, batch.places, errors)
 
-        def cycle(state: Any, key: jax.Array) -> tuple[Any, None]:
-            *add_keys, sample_key = jax.random.split(key, INTERVAL + 1)
-            for add_key in add_keys:
-                state = add(state, add_key)
-            return learn(state, sample_key), None
+def make_loop(rule: str, capacity: int) -> Loop:
+    """A full buffer in a compiled loop."""
+    loop = Loop(make_buffer(rule, capacity), feature_pieces(1, piece_steps(capacity)))
+    loop.fill(capacity * 5 // 4)
+    say(f"{rule}, {capacity:,}: filled, {loop.held():,.0f} held")
+    return loop
 
-        self.adds = self._compile(lambda state, key: (add(state, key), None))
-        self.learns = self._compile(lambda state, key: (learn(state, key), None))
-        self.cycles = self._compile(cycle)
 
-    def _compile(self, step: Any) -> Any:
-        @eqx.filter_jit(donate="all-except-first")
-        def many(keys: jax.Array, states: Any) -> Any:
-            return jax.vmap(lambda state, keys: jax.lax.scan(step, state, keys)[0])(states, keys)
+def make_hosts(capacity: int) -> dict[tuple[str, str], Any]:
+    """Full buffers called from Python: our rules and the peers."""
+    from benchmarks.replay_hosts import HostMeter, Ours, PeerDiverse, PeerPrioritised
 
-        return many
+    meters = {(rule, HOST): HostMeter(Ours(make_buffer(rule, capacity))) for rule in RULES}
+    meters[PRIORITISED, PEER] = HostMeter(PeerPrioritised(capacity))
+    meters[DIVERSE, PEER] = HostMeter(PeerDiverse(capacity))
+    for (name, where), meter in meters.items():
+        meter.fill(capacity * 5 // 4)
+        say(f"{name}, {where}: filled")
+    return meters
 
-    def run(self, program: Any, steps: int, seed: int) -> float:
-        """Microseconds a step of all runs together."""
-        keys = jax.random.split(jax.random.key(seed), (self.runs, steps))
-        jax.block_until_ready(keys)
-        began = time.perf_counter()
-        self.states = jax.block_until_ready(program(keys, self.states))
-        return (time.perf_counter() - began) / steps * 1e6
+
+def comparison_rows(turns: Turns) -> list[list[str]]:
+    """Peers' costs in units of ours: the median of the turns, and the lowest."""
+    rows = []
+    for (peer, rule), goals in COMPARISONS.items():
+        for where in (COMPILED, HOST):
+            ratios = turns.ratios((peer, PEER), (rule, where))
+            cells = [
+                f"{middle:,.1f}x, lowest {low:,.1f}x" + (f" (goal {goal}x)" if goal else "")
+                for middle, low, goal in zip(
+                    np.median(ratios, axis=0), ratios.min(axis=0), goals, strict=True
+                )
+            ]
+            rows.append([f"`{peer}` / {rule}", where, *cells])
+    return rows
+
+
+def processor() -> str:
+    """The processor's name, where the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """All of the page; a part is printed as soon as it is measured."""
+    parts: list[str] = []
+
+    def write(*more: str) -> None:
+        parts.extend(more)
+        print("\n\n".join(more), end="\n\n", flush=True)
+
+    write(
+        f"# What replay costs\n\n`python -m benchmarks.replay`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, jax {jax.__version__}, "
+        f"numpy {np.__version__}, torch {version('torch')}, morl-baselines {PEER_VERSION}",
+        NOTES,
+    )
+    capacity = arguments.capacity
+    compiled = {(rule, COMPILED): make_loop(rule, capacity) for rule in RULES}
+    turns = Turns(compiled | make_hosts(capacity), arguments.turns)
+    costs = [[*name, *numbers(turns.median(name))] for name in turns.costs]
+    write(
+        f"## Capacity {capacity:,}",
+        table(("buffer", "where", *HEADS), costs),
+        "How many times as much the peers cost, turn by turn:",
+        table(("peer / ours", "where ours runs", *HEADS), comparison_rows(turns)),
+    )
+    sizes = [(rule, size) for rule in RULES for size in arguments.capacities]
+    loops = {name: make_loop(*name) for name in sizes}
+    # Pieces grow with the capacity, so fewer of them will do.
+    growing = Turns(loops, -(-arguments.turns // 2))
+    growth = [
+        [rule, f"{size:,}", *numbers(growing.median((rule, size))), f"{loop.megabytes():,.1f}"]
+        for (rule, size), loop in loops.items()
+    ]
+    write(
+        "## From small to large, in the compiled loop",
+        table(("rule", "capacity", *HEADS, "MB"), growth),
+    )
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text("\n\n".join(parts) + "\n")
+        say(f"written: {arguments.out}")
+
+
+def side_by_side(arguments: argparse.Namespace) -> None:
+    """Many runs under `jax.vmap`, one rule after the other; a row is printed once it is known."""
+    runs, steps = arguments.runs, arguments.steps
+    device = jax.devices()[0].device_kind
+    print(f"{device}, jax {jax.__version__}, {runs} runs; microseconds for all runs together")
+    print(table(("rule", "capacity", *HEADS, "cycle, a run", "held", "MB a run"), []), flush=True)
+    for capacity in arguments.capacities:
+        for rule in arguments.rules:
+            loop = Loop(make_buffer(rule, capacity), native_pieces(1, steps, runs), runs)
+            loop.fill(arguments.fill or capacity * 5 // 4)
+            turns = Turns({rule: loop}, arguments.turns)
+            cost = turns.median(rule)
+            row = [rule, f"{capacity:,}", *numbers(cost), f"{cost.cycle / runs:,.2f}",
+                   f"{loop.held() / capacity:.0%}", f"{loop.megabytes():,.1f}"]  # fmt: skip
+            print("| " + " | ".join(row) + " |", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--capacities", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--out", type=Path, help="also write the page")
+    parser.add_argument("--capacity", type=int, default=100_000, help="that of the comparison")
+    parser.add_argument(
+        "--capacities", type=int, nargs="+", help="default: 10000 100000 1000000; with --runs 10000"
+    )
+    parser.add_argument("--turns", type=int, default=7, help="repetitions; the median counts")
+    parser.add_argument("--runs", type=int, help="this many buffers side by side, without peers")
+    parser.add_argument("--rules", nargs="+", choices=RULES, default=RULES, help="with --runs")
+    parser.add_argument("--steps", type=int, default=2000, help="with --runs: additions timed")
+    parser.add_argument("--fill", type=int, help="with --runs: additions first; default: to full")
     arguments = parser.parse_args()
-    device = jax.devices()[0].device_kind
-    print(f"{device}, jax {jax.__version__}, {arguments.runs} runs; microseconds for all runs")
-    print("| rule | capacity | add | sample 64 + update | cycle | MB a run |")
-    print("|---|---|---|---|---|---|")
-    for capacity in arguments.capacities:
-        for name, buffer in rules(capacity).items():
-            meter = Meter(buffer, arguments.runs)
-            size = sum(leaf.nbytes for leaf in jax.tree.leaves(meter.states)) / arguments.runs
-            steps = arguments.steps
-            for seed in range(-(-capacity * 5 // 4 // steps)):
-                meter.run(meter.adds, steps, seed)
-            costs = []
-            for program in (meter.adds, meter.learns, meter.cycles):
-                meter.run(program, steps, 1)
-                costs.append(sorted(meter.run(program, steps, seed) for seed in (2, 3, 4))[1])
-            numbers = " | ".join(f"{cost:.1f}" for cost in costs)
-            print(f"| {name} | {capacity:,} | {numbers} | {size / 1e6:.1f} |", flush=True)
+    if arguments.runs:
+        arguments.capacities = arguments.capacities or [10_000]
+        side_by_side(arguments)
+    elif find_spec("torch") is None or find_spec("morl_baselines") is None:
+        sys.exit(
+            f"This needs torch and morl-baselines {PEER_VERSION}: run `make bench-replay`, which "
+            "installs them apart, or measure without them with --runs."
+        )
+    else:
+        arguments.capacities = arguments.capacities or [10_000, 100_000, 1_000_000]
+        compare(arguments)
 
 
 if __name__ == "__main__":

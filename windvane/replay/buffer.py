@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt32
 
 from windvane.errors import InputError, require_int
 from windvane.packing import Packing
-from windvane.replay.priorities import BLOCK, Priorities
+from windvane.replay.priorities import BLOCK, DRAWS, Priorities
 
 State = TypeVar("State")
 
@@ -145,8 +145,12 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         held = self.size(state)
         if not isinstance(held, Tracer) and number > int(held):
             raise InputError(f"cannot sample {number} transitions: {int(held)} are held")
+        return self.sample_by(state, jax.random.uniform(key, (DRAWS, number)))
+
+    def sample_by(self, state: State, draws: Float[Array, "draws n"]) -> Batch:
+        """As `sample`, with given random numbers, uniform in [0, 1)."""
         rows = self.rows(state)
-        places = rows.priorities.sample(key, number)
+        places = rows.priorities.locate(draws)
         probabilities = rows.priorities[places] / rows.priorities.total
         return Batch(rows.read(places), places, probabilities)
 

@@ -16,9 +16,7 @@ import numpy as np
 
 from windvane.packing import Packing
 from windvane.replay.buffer import ReplayBuffer
-
-_SAMPLING = "unsafe_rbg"
-"""Random bits for sampling: one operation, where the default takes half the time of a sample."""
+from windvane.replay.priorities import DRAWS
 
 
 class Waiting:
@@ -52,7 +50,7 @@ class Programs(NamedTuple):
     enter: Callable[..., Any]
     """(arrays, leaves, words, number, scores) -> leaves"""
     sample: Callable[..., Any]
-    """(arrays, leaves, key data, number) -> key data, sample as words"""
+    """(arrays, leaves, draws) -> sample as words"""
     update: Callable[..., Any]
     """(arrays, leaves, places, errors) -> leaves"""
     read: Callable[..., Any]
@@ -134,10 +132,39 @@ def own_arrays(buffer: ReplayBuffer[Any]) -> tuple[Any, ...]:
     return tuple(part for part in jax.tree.leaves(buffer) if _is_array(part))
 
 
-def sampling_key(key: Any) -> Any:
-    """Key data for `Programs.sample`."""
-    bits = jax.random.bits(key, (4,), jnp.uint32)
-    return jax.random.key_data(jax.random.wrap_key_data(bits, impl=_SAMPLING))
+class Draws:
+    """Random numbers for sampling, drawn on the host: in a program they cost half of a sample."""
+
+    def __init__(self, seed: int):
+        """The seed determines all that follow."""
+        self._generator = np.random.Generator(np.random.Philox(seed))
+
+    def __call__(self, number: int) -> np.ndarray:
+        """What it takes to find `number` transitions."""
+        # Rounded down to float32 they stay below 1.
+        draws = self._generator.integers(0, 1 << 24, (DRAWS, number), np.uint32)
+        return draws.astype(np.float32) * np.float32(2**-24)
+
+    @property
+    def state(self) -> np.ndarray:
+        """All that decides which numbers follow."""
+        now = self._generator.bit_generator.state
+        rest = [now["buffer_pos"], now["has_uint32"], now["uinteger"]]
+        parts = [now["state"]["counter"], now["state"]["key"], now["buffer"], rest]
+        return np.concatenate([np.asarray(part, np.uint64) for part in parts])
+
+    @state.setter
+    def state(self, saved: np.ndarray) -> None:
+        counter, key, buffer, rest = np.split(saved, [4, 6, 10])
+        position, has_half, half = rest.tolist()
+        self._generator.bit_generator.state = {
+            "bit_generator": "Philox",
+            "state": {"counter": counter, "key": key},
+            "buffer": buffer,
+            "buffer_pos": position,
+            "has_uint32": has_half,
+            "uinteger": half,
+        }
 
 
 @lru_cache(maxsize=64)
@@ -156,12 +183,11 @@ def programs(kind: Kind, waiting: int) -> Programs:
 
         return kind.close(jax.lax.fori_loop(0, number, step, kind.open(leaves)))
 
-    def sample(arrays: Any, leaves: Any, key: Any, number: int) -> Any:
+    def sample(arrays: Any, leaves: Any, draws: Any) -> Any:
         buffer, state = kind.build(arrays), kind.open(leaves)
-        following, use = jax.random.split(jax.random.wrap_key_data(key, impl=_SAMPLING))
-        batch = buffer.sample(state, use, number)
+        batch = buffer.sample_by(state, draws)
         parts = (batch.transitions, batch.places, batch.probabilities, buffer.size(state))
-        return jax.random.key_data(following), kind.sample_packing(number).pack(parts)
+        return kind.sample_packing(draws.shape[1]).pack(parts)
 
     def update(arrays: Any, leaves: Any, places: Any, errors: Any) -> Any:
         state = kind.open(leaves)
@@ -173,7 +199,7 @@ def programs(kind: Kind, waiting: int) -> Programs:
 
     return Programs(
         enter=jax.jit(enter, donate_argnums=1),
-        sample=jax.jit(sample, static_argnums=3),
+        sample=jax.jit(sample),
         update=jax.jit(update, donate_argnums=1),
         read=jax.jit(read),
     )

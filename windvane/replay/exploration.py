@@ -2,6 +2,7 @@
 from greedy.
 """
 
+import math
 from typing import final
 
 import equinox as eqx
@@ -9,10 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from windvane.batching import when
 from windvane.errors import InputError
 from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
-
-_BLOCK = 128
 
 
 class ExplorationReplayState(eqx.Module):
@@ -51,10 +51,12 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         del key
         rows = self.empty_rows(example, self.capacity)
         size = self.capacity - self.ring_capacity
-        blocks = -(-size // _BLOCK)
+        # As many blocks as a block has places: the lowest of all is found in two short looks.
+        block = math.isqrt(size - 1) + 1
+        blocks = -(-size // block)
         # Places beyond the collection look full of the best, so that nothing goes there.
-        scores = jnp.where(jnp.arange(blocks * _BLOCK) < size, -jnp.inf, jnp.inf)
-        scores = scores.reshape(blocks, _BLOCK)
+        scores = jnp.where(jnp.arange(blocks * block) < size, -jnp.inf, jnp.inf)
+        scores = scores.reshape(blocks, block)
         return ExplorationReplayState(rows, jnp.zeros((), int), scores, scores.min(1))
 
     def leaving(self, state: ExplorationReplayState) -> PyTree[Array]:
@@ -78,13 +80,12 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         ring = self.ring_capacity
         place = state.added % ring
         block = jnp.argmin(state.lowest)
-        row = state.scores[block]
-        within = jnp.argmin(row)
-        better = (state.added >= ring) & (score > row[within])
-        row = row.at[within].set(jnp.where(better, score, row[within]))
-        scores = state.scores.at[block].set(row)
-        lowest = state.lowest.at[block].set(row.min())
-        to = jnp.where(better, ring + block * _BLOCK + within, self.capacity)
+        within = jnp.argmin(state.scores[block])
+        better = (state.added >= ring) & (score > state.lowest[block])
+        # On its own, and not mixed with the reading below, the change is made in place.
+        scores = when(better, _set_score, state.scores, block, within, score)
+        lowest = state.lowest.at[block].set(scores[block].min())
+        to = jnp.where(better, ring + block * state.scores.shape[1] + within, self.capacity)
         rows = state.rows.replace(place, transition, to)
         return ExplorationReplayState(rows, state.added + 1, scores, lowest)
 
@@ -92,3 +93,12 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         """Number of transitions held."""
         collected = (state.scores > -jnp.inf).sum() - (state.scores == jnp.inf).sum()
         return jnp.minimum(state.added, self.ring_capacity) + collected
+
+
+def _set_score(
+    scores: Float[Array, "blocks block"],
+    block: Int[Array, ""],
+    within: Int[Array, ""],
+    score: Float[Array, ""],
+) -> Float[Array, "blocks block"]:
+    return scores.at[block, within].set(score)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from windvane.errors import InputError, require_positive_int
 from windvane.packing import Packing
 from windvane.replay.buffer import ReplayBuffer, check_transition
-from windvane.replay.crossing import Kind, Waiting, own_arrays, programs, sampling_key
+from windvane.replay.crossing import Draws, Kind, Waiting, own_arrays, programs
 from windvane.replay.exploration import ExplorationReplay
 from windvane.replay.frames import FrameStore, frame_leaves
 
@@ -62,18 +62,17 @@ class HostReplay:
             self.frames = FrameStore(tuple(shape))
             leaves[index] = np.zeros(stack, np.int32)
         self._frames_each = sum(leaves[index].size for index in self._frame_leaves)
+        self._draws = Draws(seed)
         self._start(jax.tree.unflatten(self._structure, leaves), jax.random.key(seed))
 
     def _start(self, row: Any, key: Any) -> None:
         """An empty state for transitions stored as `row`, and the programs that work on it."""
-        keep_key, sample_key = jax.random.split(key)
-        state = self.buffer.init(jax.tree.map(jnp.asarray, row), keep_key)
+        state = self.buffer.init(jax.tree.map(jnp.asarray, row), key)
         self._kind = Kind.of(self.buffer, state, row)
         self._arrays = own_arrays(self.buffer)
         # Copies: equal parts may be one array, which cannot be given up twice. With their types
         # said, or programs would be compiled anew for those that were left open at first.
         self._state = tuple(jnp.array(leaf, leaf.dtype) for leaf in self._kind.close(state))
-        self._key = sampling_key(sample_key)
         ring = self.buffer.ring_capacity if isinstance(self.buffer, ExplorationReplay) else WAITING
         # No more wait than the ring holds, so that whatever leaves it has entered before.
         self._waiting = Waiting(self._kind.row_packing(), min(WAITING, ring))
@@ -110,12 +109,10 @@ class HostReplay:
         self._enter()
         if number > self._added:
             raise InputError(f"cannot sample {number} transitions: {len(self)} are held")
-        key, data = self._programs.sample(self._arrays, self._state, self._key, number)
-        data = np.asarray(data)
+        data = np.asarray(self._programs.sample(self._arrays, self._state, self._draws(number)))
         *leaves, places, probabilities, held = [read(data) for read in self._sample_readers(number)]
         if number > held:
             raise InputError(f"cannot sample {number} transitions: {held} are held")
-        self._key = key
         return self._transitions(leaves), places, probabilities
 
     def update_priorities(self, places: ArrayLike, errors: ArrayLike) -> None:
@@ -145,23 +142,24 @@ class HostReplay:
         self._enter()
         state, frames = (self._state, {}) if self.frames is None else self._renumbered(self.frames)
         # Copies: the state itself will be changed in place.
-        leaves = [np.array(leaf) for leaf in (*state, self._key)]
+        leaves = [np.array(leaf) for leaf in state]
         saved = {f"leaf{index}": leaf for index, leaf in enumerate(leaves)}
-        return {**saved, **frames, "added": np.asarray(self._added)}
+        rest = {"added": np.asarray(self._added), "draws": self._draws.state}
+        return {**saved, **frames, **rest}
 
     def load_state_dict(self, saved: dict[str, np.ndarray]) -> None:
         """Continue from what `state_dict` gave for a buffer built alike."""
-        leaves = (*self._state, self._key)
-        names = [f"leaf{index}" for index in range(len(leaves))]
-        like = {**dict(zip(names, leaves, strict=True)), "added": np.asarray(0)}
+        names = [f"leaf{index}" for index in range(len(self._state))]
+        like = dict(zip(names, self._state, strict=True))
+        like = {**like, "added": np.asarray(0), "draws": self._draws.state}
         if self.frames is not None:
             like["frames"] = np.zeros((len(saved.get("frames", ())), *self.frames.shape), np.uint8)
         if _kinds(saved) != _kinds(like):
             raise InputError("the saved state is of a buffer with another capacity or transition")
         if self.frames is not None:
             self.frames = FrameStore.of(saved["frames"])
-        *state, self._key = [jnp.array(saved[name]) for name in names]
-        self._state = tuple(state)
+        self._state = tuple(jnp.array(saved[name]) for name in names)
+        self._draws.state = saved["draws"]
         self._waiting.clear()
         self._added = int(saved["added"])
 

@@ -21,6 +21,9 @@ BLOCK = 128
 
 _HALVINGS = BLOCK.bit_length() - 1
 
+DRAWS = 1 + 2 * _HALVINGS
+"""Random numbers that it takes to find one place."""
+
 
 class Priorities(eqx.Module):
     """Priorities of places 0 to capacity-1, with the sums that sampling needs; 0 is never drawn."""
@@ -111,14 +114,16 @@ class Priorities(eqx.Module):
 
         The strata divide the total among top blocks; what follows inside a block is independent.
         """
-        strata_key, choice_key = jax.random.split(key)
-        offsets = jax.random.uniform(strata_key, (number,))
+        return self.locate(jax.random.uniform(key, (DRAWS, number)))
+
+    def locate(self, draws: Float[Array, "draws n"]) -> Int[Array, " n"]:
+        """As `sample`, with given random numbers, uniform in [0, 1)."""
+        number = draws.shape[1]
         edges = jnp.cumsum(self.tops)
-        heights = (jnp.arange(number, dtype=edges.dtype) + offsets) / number * edges[-1]
+        heights = (jnp.arange(number, dtype=edges.dtype) + draws[0]) / number * edges[-1]
         top = jnp.sum(heights[:, None] >= edges[:-1], axis=1)
-        choices = jax.random.uniform(choice_key, (2, _HALVINGS, number))
-        block = top * BLOCK + _pick(self.blocks[top], choices[0])
-        return block * BLOCK + _pick(self.places[block], choices[1])
+        block = top * BLOCK + _pick(self.blocks[top], draws[1 : 1 + _HALVINGS])
+        return block * BLOCK + _pick(self.places[block], draws[1 + _HALVINGS :])
 
 
 def _sum(rows: Float[Array, "n block"]) -> Float[Array, " n"]:
