@@ -162,7 +162,8 @@ def compare(arguments: argparse.Namespace) -> None:
         print("\n\n".join(more), end="\n\n", flush=True)
 
     write(
-        f"# What replay costs\n\n`python -m benchmarks.replay`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
+        "# What replay costs",
+        f"`python -m benchmarks.replay`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, jax {jax.__version__}, "
         f"numpy {np.__version__}, torch {version('torch')}, morl-baselines {PEER_VERSION}",
         NOTES,

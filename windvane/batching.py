@@ -23,7 +23,7 @@ def when(
 
     @custom_vmap
     def choose(needed: Array, value: Any, context: Any) -> Any:
-        return _once(needed, lambda value: change(value, *context), value)
+        return once(needed, lambda value: change(value, *context), value)
 
     @choose.def_vmap
     def _(size: int, batched: Any, needed: Array, value: Any, context: Any) -> tuple[Any, Any]:
@@ -37,7 +37,7 @@ def when(
             changed = jax.vmap(lambda v, c: change(v, *c))(value, context)
             return jax.tree.map(pick, changed, value)
 
-        result = _once(needed.any(), select, value)
+        result = once(needed.any(), select, value)
         return result, jax.tree.map(lambda _: True, result)
 
     return choose(needed, value, context)
@@ -75,12 +75,30 @@ def repeat(
     return loop(value, context)
 
 
+def together(
+    needed: Bool[Array, ""], change: Callable[..., Value], value: Value, *context: Any
+) -> Value:
+    """As `when`, but a batch makes the change for all its members or for none.
+
+    Nothing is selected afterwards, so the value is changed in place; `change` must leave a member
+    that does not need it as it is.
+    """
+
+    def pending(carry: tuple[Any, Value], *_: Any) -> Any:
+        return carry[0]
+
+    def go(carry: tuple[Any, Value], *context: Any) -> tuple[Any, Value]:
+        return jnp.asarray(False), change(carry[1], *context)
+
+    return repeat(pending, go, (needed, value), *context)[1]
+
+
 def where(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     """`new` where `condition` holds, else `old`, for trees of arrays."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
 
 
-def _once(needed: Array, change: Callable[[Any], Any], value: Any) -> Any:
+def once(needed: Array, change: Callable[[Any], Any], value: Any) -> Any:
     """As `lax.cond`, in place: a loop of at most one round, since a branch that changes nothing
     may still copy everything.
     """

@@ -149,10 +149,16 @@ class ReplayBuffer(eqx.Module, Generic[State]):
 
     def sample_by(self, state: State, draws: Float[Array, "draws n"]) -> Batch:
         """As `sample`, with given random numbers, uniform in [0, 1)."""
-        rows = self.rows(state)
-        places = rows.priorities.locate(draws)
-        probabilities = rows.priorities[places] / rows.priorities.total
-        return Batch(rows.read(places), places, probabilities)
+        places, probabilities = self.draw(state, draws)
+        return Batch(self.rows(state).read(places), places, probabilities)
+
+    def draw(
+        self, state: State, draws: Float[Array, "draws n"]
+    ) -> tuple[Int[Array, " n"], Float[Array, " n"]]:
+        """Where the transitions of a sample lie, and how likely each was."""
+        priorities = self.rows(state).priorities
+        places = priorities.locate(draws)
+        return places, priorities[places] / priorities.total
 
     def update_priorities(
         self, state: State, places: Int[Array, " n"], errors: Float[Array, " n"]

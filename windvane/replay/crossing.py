@@ -112,11 +112,15 @@ class Kind:
         return Packing.of([*self._arrays(()), np.zeros((), bool)])
 
     def sample_packing(self, number: int) -> Packing:
-        """How a sample lies in its words: its arrays, places, probabilities, and how many held."""
+        """How a sample lies in its words: its rows, places, probabilities, and how many held."""
+        rows = np.zeros((number, self.stored_packing().size), np.uint32)
         places, held = np.zeros(number, int), np.zeros((), int)
-        probabilities = np.zeros(number)
-        parts = [*self._arrays((number,)), places, probabilities, held]
+        parts = [rows, places, np.zeros(number), held]
         return Packing.of(jax.tree.map(_canonical, parts))
+
+    def stored_packing(self) -> Packing:
+        """How a transition lies in its row of the buffer."""
+        return Packing.of(self._arrays(()))
 
     def read_packing(self, number: int) -> Packing:
         """How transitions that were read lie in their words."""
@@ -185,8 +189,9 @@ def programs(kind: Kind, waiting: int) -> Programs:
 
     def sample(arrays: Any, leaves: Any, draws: Any) -> Any:
         buffer, state = kind.build(arrays), kind.open(leaves)
-        batch = buffer.sample_by(state, draws)
-        parts = (batch.transitions, batch.places, batch.probabilities, buffer.size(state))
+        places, probabilities = buffer.draw(state, draws)
+        # Rows cross as they are: the host takes them apart for less.
+        parts = (buffer.rows(state).words[places], places, probabilities, buffer.size(state))
         return kind.sample_packing(draws.shape[1]).pack(parts)
 
     def update(arrays: Any, leaves: Any, places: Any, errors: Any) -> Any:

@@ -78,7 +78,10 @@ class Order(eqx.Module):
     def gaps(self) -> Float[Array, " slots"]:
         """Each point's gap between its neighbours, in parts of the range."""
         extent = self.highest - self.lowest
-        return (self.upper - self.lower) / jnp.where(extent > 0, extent, 1.0)
+        # One divisor a point: for a common one compilers multiply by its inverse, which rounds
+        # otherwise, and equal distances would no longer be equal.
+        divisor = jnp.where((self.value < jnp.inf) & (extent > 0), extent, 1.0)
+        return (self.upper - self.lower) / divisor
 
 
 @final

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.batching import repeat, when, where
+from windvane.batching import repeat, together, when, where
 from windvane.errors import require_positive_int
 from windvane.replay.buffer import RUN, ReplayBuffer, Rows, check_buffer
 from windvane.replay.crowding import CrowdingDistance
@@ -183,13 +183,8 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         """Remember a transition, making room in the ring first if it is full."""
         del score
         leaving = self._leaving(state.ring)
-        no, zero = jnp.asarray(False), jnp.zeros((), int)
-        diverse, verdict = when(
-            leaving.considered, self._consider, (state.diverse, Verdict(no, zero, zero)), leaving
-        )
-        at_end = verdict.accepted & (diverse.end + RUN > self._diverse_rows)
-        rows, diverse, verdict = when(at_end, self._move_together, (state.rows, diverse, verdict))
-        rows = self._change_rows(rows, diverse, verdict, leaving)
+        halves = (state.rows, state.diverse)
+        rows, diverse = together(leaving.length > 0, self._take_out, halves, leaving)
         ring = self._make_room(state.ring, leaving)
         rows = rows.write(ring.write, transition)
         return DiverseReplayState(rows, self._append(ring, transition, ended), diverse)
@@ -222,6 +217,17 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
             considered=full & complete & ring.oldest.whole,
             signature=ring.oldest.signature,
         )
+
+    def _take_out(self, halves: tuple[Rows, Diverse], leaving: Leaving) -> tuple[Rows, Diverse]:
+        """Take what leaves out of the ring's rows, into the diverse half if it is good for it."""
+        rows, diverse = halves
+        no, zero = jnp.asarray(False), jnp.zeros((), int)
+        diverse, verdict = when(
+            leaving.considered, self._consider, (diverse, Verdict(no, zero, zero)), leaving
+        )
+        at_end = verdict.accepted & (diverse.end + RUN > self._diverse_rows)
+        rows, diverse, verdict = when(at_end, self._move_together, (rows, diverse, verdict))
+        return self._change_rows(rows, diverse, verdict, leaving), diverse
 
     def _consider(
         self, before: tuple[Diverse, Verdict], leaving: Leaving

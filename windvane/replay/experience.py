@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int8, Num, UInt8
+from jaxtyping import Array, Bool, Float, Int8, Num
 
 from windvane.envs.environment import Environment
 from windvane.envs.episodes import Transition
@@ -37,15 +37,19 @@ class Experience(eqx.Module, Generic[State]):
             transition.terminated,
         )
 
-    def observe(self, env: Environment[State]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
-        """What the agent saw before and after the step."""
+    def moments(self, env: Environment[State]) -> Num[Array, "..."]:
+        """What there was to see, moment by moment: three frames, the middle one of which is in the
+        observations before and after the step, or two feature vectors.
+        """
         if env.observation == "features":
-            return env.observe(self.state), env.observe(self.next_state)
-        frames = self.frames(env)
-        return frames[:2], frames[1:]
-
-    def frames(self, env: Environment[State]) -> UInt8[Array, "3 48 48 3"]:
-        """The three frames of both observations: the middle one is in either."""
+            return jnp.stack([env.observe(self.state), env.observe(self.next_state)])
         previous, current = env.views(self.state)
         _, following = env.views(self.next_state)
         return jnp.stack([env.frame(view) for view in (previous, current, following)])
+
+    def observe(self, env: Environment[State]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
+        """What the agent saw before and after the step."""
+        moments = self.moments(env)
+        if env.observation == "features":
+            return moments[0], moments[1]
+        return moments[:-1], moments[1:]

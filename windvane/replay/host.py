@@ -69,6 +69,7 @@ class HostReplay:
         """An empty state for transitions stored as `row`, and the programs that work on it."""
         state = self.buffer.init(jax.tree.map(jnp.asarray, row), key)
         self._kind = Kind.of(self.buffer, state, row)
+        self._stored = self._kind.stored_packing()
         self._arrays = own_arrays(self.buffer)
         # Copies: equal parts may be one array, which cannot be given up twice. With their types
         # said, or programs would be compiled anew for those that were left open at first.
@@ -110,10 +111,10 @@ class HostReplay:
         if number > self._added:
             raise InputError(f"cannot sample {number} transitions: {len(self)} are held")
         data = np.asarray(self._programs.sample(self._arrays, self._state, self._draws(number)))
-        *leaves, places, probabilities, held = [read(data) for read in self._sample_readers(number)]
+        rows, places, probabilities, held = [read(data) for read in self._sample_readers(number)]
         if number > held:
             raise InputError(f"cannot sample {number} transitions: {held} are held")
-        return self._transitions(leaves), places, probabilities
+        return self._transitions(self._stored.views(rows)), places, probabilities
 
     def update_priorities(self, places: ArrayLike, errors: ArrayLike) -> None:
         """Set priorities from the errors of sampled transitions."""
