@@ -1,0 +1,18 @@
+"""Runs before their first step, compiled once for all problems of one shape."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from windvane.training.loop import RunState, Trainer
+
+
+@eqx.filter_jit
+def initial(trainer: Trainer, seeds: Any) -> RunState:
+    return jax.vmap(trainer.init)(seeds)
+
+
+def pick(runs: Any, index: int) -> Any:
+    """One run of many."""
+    return jax.tree.map(lambda leaf: leaf[index], runs)

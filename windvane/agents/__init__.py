@@ -1,0 +1,1 @@
+"""The paper's agents: one file each over one shared core."""

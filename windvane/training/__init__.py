@@ -1,0 +1,1 @@
+"""Training: the fused loop, records of episodes, checkpoints."""

@@ -1,0 +1,255 @@
+"""The fused loop: acting, remembering and learning in one compiled chunk, many runs side by side.
+
+A run's random draws depend on its own seed and on the step alone, so where chunks begin and end
+changes nothing, and neither do neighbours.
+"""
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from windvane.agents.core import Agent, Change, Encountered, Networks
+from windvane.batching import once, where
+from windvane.envs.environment import Environment
+from windvane.envs.episodes import EpisodeState, advance, start
+from windvane.networks import Architecture
+from windvane.replay.buffer import ReplayBuffer
+from windvane.replay.experience import Experience
+from windvane.replay.exploration import ExplorationReplay
+from windvane.weights import WeightSchedule
+
+
+class Hyperparameters(eqx.Module):
+    """The appendix's table for Minecart; `paper-dst` changes some of it."""
+
+    gamma: float = 0.98
+    """Discount factor."""
+    learning_rate: float = 0.02
+    """Of stochastic gradient descent."""
+    momentum: float = 0.9
+    """Nesterov's."""
+    clip_norm: float = 1.0
+    """Largest norm of a gradient, as in the authors' program."""
+    epsilon_start: float = 1.0
+    """Exploration at first."""
+    epsilon_end: float = 0.05
+    """Exploration in the end."""
+    epsilon_steps: int = 100_000
+    """Steps from the first to the last exploration."""
+    batch_size: int = 64
+    """Transitions a gradient step."""
+    update_interval: int = 4
+    """Steps between gradient steps."""
+    target_interval: int = 150
+    """Steps between copies of the network to the target network."""
+    learning_starts: int = 100
+    """Steps before the first gradient step."""
+    reward_scale: float = 1.0
+    """What rewards are multiplied by before anything is learned from or reported of them."""
+    encountered: int = 16_384
+    """Weight vectors remembered for training; of more, a uniform sample."""
+
+
+class Step(eqx.Module):
+    """What the host is told of one step: all that an episode's record needs, when it `ended`."""
+
+    ended: Bool[Array, ""]
+    length: Int[Array, ""]
+    weights: Float[Array, " objectives"]
+    returns: Float[Array, " objectives"]
+    epsilon: Float[Array, ""]
+    loss: Float[Array, ""]
+
+
+class RunState(eqx.Module):
+    """Everything that one run is."""
+
+    key: Key[Array, ""]
+    online: PyTree[Array]
+    target: PyTree[Array]
+    memory: PyTree[Array]
+    optimiser: PyTree[Array]
+    replay: PyTree[Array]
+    episode: EpisodeState[Any]
+    episodes: Int[Array, ""]
+    active: Float[Array, " objectives"]
+    encountered: Encountered
+    returns: Float[Array, " objectives"]
+    loss: Float[Array, ""]
+    failed: Bool[Array, ""]
+
+
+class Trainer(eqx.Module):
+    """The parts of a run and the pure functions that take it a step further."""
+
+    env: Environment[Any]
+    agent: Agent
+    replay: ReplayBuffer[Any]
+    schedule: WeightSchedule
+    architecture: Architecture
+    settings: Hyperparameters
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """Stochastic gradient descent with Nesterov's momentum."""
+        return optax.chain(
+            optax.clip_by_global_norm(self.settings.clip_norm),
+            optax.sgd(self.settings.learning_rate, self.settings.momentum, nesterov=True),
+        )
+
+    def init(self, seed: Int[Array, ""]) -> RunState:
+        """A run before its first step."""
+        key = jax.random.key(seed)
+        network_key, replay_key, reset_key = (_purpose(key, name) for name in range(3))
+        online = self.agent.build(self.env, self.architecture, network_key)
+        first = start(self.env, reset_key)
+        nothing = jnp.zeros(self.env.num_objectives)
+        zero = jnp.zeros((), int)
+        example = jax.eval_shape(partial(advance, self.env), first, zero, reset_key)[1]
+        blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
+        active = self._weights(key, zero, zero)
+        return RunState(
+            key=key,
+            online=online,
+            target=online,
+            memory=self.agent.remember(online),
+            optimiser=self.optimiser.init(eqx.filter(online, eqx.is_array)),
+            replay=self.replay.init(Experience.of(blank), replay_key),
+            episode=first,
+            episodes=zero,
+            active=active,
+            encountered=Encountered.start(active, self.settings.encountered),
+            returns=nothing,
+            loss=jnp.zeros(()),
+            failed=jnp.asarray(False),
+        )
+
+    def epsilon(self, step: Int[Array, ""]) -> Float[Array, ""]:
+        """Exploration falls in a line, then stays."""
+        s = self.settings
+        share = jnp.minimum(step.astype(jnp.float32) / s.epsilon_steps, 1.0)
+        return s.epsilon_start + share * (s.epsilon_end - s.epsilon_start)
+
+    def step(self, run: RunState, step: Int[Array, ""]) -> tuple[RunState, Step]:
+        """Act once, and remember it."""
+        keys = jax.random.split(_at(run.key, 0, step), 4)
+        epsilon = self.epsilon(step)
+        observation = self.env.observe(run.episode.state)
+        action = self.agent.act(run.online, observation, run.active, epsilon, keys[0])
+        episode, transition = advance(self.env, run.episode, action, keys[1])
+        reward = transition.reward * self.settings.reward_scale
+        experience = eqx.tree_at(lambda e: e.reward, Experience.of(transition), reward)
+        score = self._leaving_score(run)
+        replay = self.replay.add(run.replay, experience, transition.ended, score)
+        time = run.episode.time
+        returns = run.returns + self.settings.gamma ** time.astype(jnp.float32) * reward
+        told = Step(transition.ended, time + 1, run.active, returns, epsilon, run.loss)
+        episodes = run.episodes + transition.ended.astype(int)
+        following = self._weights(run.key, episodes, step + 1)
+        active = jnp.where(transition.ended, following, run.active)
+        changed = (active != run.active).any()
+        encountered = run.encountered.add(active, changed, keys[2])
+        change = Change(changed, run.active, active, run.encountered, episode.state)
+        networks = Networks(run.online, run.target, run.memory)
+        networks = self.agent.on_change(networks, change, self.env, keys[3])
+        run = RunState(
+            key=run.key,
+            **networks._asdict(),
+            optimiser=run.optimiser,
+            replay=replay,
+            episode=episode,
+            episodes=episodes,
+            active=active,
+            encountered=encountered,
+            returns=jnp.where(transition.ended, 0.0, returns),
+            loss=run.loss,
+            failed=run.failed,
+        )
+        return run, told
+
+    def learn(self, run: RunState, step: Int[Array, ""]) -> RunState:
+        """One gradient step on a batch of memories."""
+        sample_key, weights_key = jax.random.split(_at(run.key, 1, step))
+        s = self.settings
+        batch = self.replay.sample(run.replay, sample_key, s.batch_size)
+        experience = batch.transitions
+        weights = self.agent.training_weights(
+            run.active, run.encountered, weights_key, s.batch_size
+        )
+        moments = jax.vmap(lambda e: e.moments(self.env))(experience)
+        grad = eqx.filter_grad(self.agent.loss, has_aux=True)
+        gradient, learned = grad(
+            run.online, run.target, moments, experience.action.astype(int), experience.reward,
+            experience.terminated, weights, jnp.asarray(s.gamma),
+        )  # fmt: skip
+        updates, optimiser = self.optimiser.update(gradient, run.optimiser)
+        online = eqx.apply_updates(run.online, updates)
+        # A run that has come to nonsense is left as it was, and its neighbours go on.
+        failed = run.failed | ~jnp.isfinite(learned.loss)
+        kept = where(failed, (run.online, run.optimiser), (online, optimiser))
+        errors = jnp.where(failed, 0.0, learned.errors)
+        replay = self.replay.update_priorities(run.replay, batch.places, errors)
+        return eqx.tree_at(
+            lambda r: (r.online, r.optimiser, r.replay, r.loss, r.failed),
+            run,
+            (*kept, replay, learned.loss, failed),
+        )
+
+    def _weights(
+        self, key: Key[Array, ""], episode: Int[Array, ""], step: Int[Array, ""]
+    ) -> Float[Array, " objectives"]:
+        return self.schedule.weights(_purpose(key, 3), episode, step)
+
+    def _leaving_score(self, run: RunState) -> Float[Array, ""] | None:
+        """How exploratory the transition is that will leave the ring, for the rule that asks."""
+        if not isinstance(self.replay, ExplorationReplay):
+            return None
+        leaving = self.replay.leaving(run.replay)
+        q = run.online(self.env.observe(leaving.state), run.active)
+        values = self.agent.scalarise(q, run.active)
+        return values.max() - values[leaving.action]
+
+
+@eqx.filter_jit(donate="all-except-first")
+def run_chunk(
+    what: tuple[Trainer, Int[Array, ""], int, bool], runs: RunState
+) -> tuple[RunState, Step]:
+    """Take all runs `cycles` times `update_interval` steps further, from step `first` on.
+
+    `what` is (trainer, first, cycles, learning); the runs are given up. What is told of the steps
+    has a leading axis of steps, then one of runs.
+    """
+    trainer, first, cycles, learning = what
+    interval, copying = trainer.settings.update_interval, trainer.settings.target_interval
+    # An accelerator waits less between steps that are laid out one after another.
+    unroll = 1 if jax.default_backend() == "cpu" else interval
+
+    def act(runs: RunState, step: Int[Array, ""]) -> tuple[RunState, Step]:
+        return jax.vmap(trainer.step, (0, None))(runs, step)
+
+    def cycle(runs: RunState, begin: Int[Array, ""]) -> tuple[RunState, Step]:
+        runs, told = jax.lax.scan(act, runs, begin + jnp.arange(interval), unroll=unroll)
+        end = begin + interval
+        if learning:
+            runs = jax.vmap(trainer.learn, (0, None))(runs, end)
+        due = end // copying > begin // copying
+        target = once(due, lambda _: runs.online, runs.target)
+        return eqx.tree_at(lambda r: r.target, runs, target), told
+
+    runs, told = jax.lax.scan(cycle, runs, first + interval * jnp.arange(cycles))
+    return runs, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), told)
+
+
+def _purpose(key: Key[Array, ""], number: int) -> Key[Array, ""]:
+    """A key of its own for each thing that is drawn once."""
+    return jax.random.fold_in(jax.random.fold_in(key, 0), number)
+
+
+def _at(key: Key[Array, ""], what: int, step: Int[Array, ""]) -> Key[Array, ""]:
+    """A key of its own for each thing that is drawn at a step."""
+    return jax.random.fold_in(jax.random.fold_in(key, 1 + what), step)
