@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from windvane.envs.minecart_config import MinecartConfig
     from windvane.errors import InputError
     from windvane.oracle import coverage_set, optimal_value, regret
+    from windvane.policy import Policy
+    from windvane.training.config import TrainConfig
+    from windvane.training.records import read_records
+    from windvane.training.runner import resume, train
     from windvane.weights import (
         FixedWeights,
         RegularChanges,
@@ -33,14 +37,19 @@ __all__ = [
     "InputError",
     "Minecart",
     "MinecartConfig",
+    "Policy",
     "RegularChanges",
     "SparseChanges",
+    "TrainConfig",
     "WeightSchedule",
     "WeightSequence",
     "__version__",
     "coverage_set",
     "optimal_value",
+    "read_records",
     "regret",
+    "resume",
+    "train",
 ]
 
 _HOMES = {
@@ -50,13 +59,18 @@ _HOMES = {
     "InputError": "windvane.errors",
     "Minecart": "windvane.envs.minecart",
     "MinecartConfig": "windvane.envs.minecart_config",
+    "Policy": "windvane.policy",
     "RegularChanges": "windvane.weights",
     "SparseChanges": "windvane.weights",
+    "TrainConfig": "windvane.training.config",
     "WeightSchedule": "windvane.weights",
     "WeightSequence": "windvane.weights",
     "coverage_set": "windvane.oracle",
     "optimal_value": "windvane.oracle",
+    "read_records": "windvane.training.records",
     "regret": "windvane.oracle",
+    "resume": "windvane.training.runner",
+    "train": "windvane.training.runner",
 }
 
 

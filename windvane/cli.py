@@ -1,4 +1,4 @@
-"""The command line: `windvane oracle`, `windvane render`.
+"""The command line: `windvane oracle`, `windvane render`, and those of `commands`.
 
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from windvane.commands import Evaluate, Resume, Train, Watch, base_settings, say
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
@@ -45,6 +46,10 @@ Try first:
   windvane oracle minecart            the same for Minecart
   windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
                                       watch the optimal trip for these prices
+  windvane train --preset quick-dst --out out/quick
+                                      train for a minute or two on any computer
+  windvane evaluate out/quick --weights 0.5,0.5
+                                      how near the optimum it comes for these priorities
 """
 
 
@@ -110,15 +115,15 @@ class Oracle:
             coverage = oracle.coverage_set(env, gamma, progress)
         console.print(_coverage_table(env, coverage))
         for what, error in coverage.errors.items():
-            _say(console, f"{what}: {error:.2g}", style="dim")
+            say(console, f"{what}: {error:.2g}", style="dim")
         names = plots.regions(coverage)[0]
-        _say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
+        say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
         front = oracle.pareto_front(env, gamma) if self.problem == "dst" else coverage
         figures = plots.oracle_figures(env, coverage, front.values)
         with _writing_to(self.out):
             written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
             written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
-        _say(console, "written: " + ", ".join(str(path) for path in written))
+        say(console, "written: " + ", ".join(str(path) for path in written))
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Render:
             best = int(coverage.best(weights))
             plan = coverage.plan(best)
             value = float(weights @ coverage.values[best])
-            _say(console, f"{coverage.behaviours[best]}; value {value:.4f}")
+            say(console, f"{coverage.behaviours[best]}; value {value:.4f}")
         _make_folder(self.out.parent)
         episode = rendering.film(env, plan, episode_key, self.steps, self.size)
         rendering.write(episode.frames, self.out, self.fps)
@@ -172,14 +177,21 @@ class Render:
         )
         ending = "terminated" if episode.terminated else "was cut"
         steps = len(episode.rewards)
-        _say(console, f"the episode {ending} after {steps} steps and earned {earned}")
-        _say(console, f"written: {self.out}")
+        say(console, f"the episode {ending} after {steps} steps and earned {earned}")
+        say(console, f"written: {self.out}")
 
 
-Command = (
-    Annotated[Oracle, tyro.conf.subcommand("oracle")]
-    | Annotated[Render, tyro.conf.subcommand("render")]
-)
+def _commands(arguments: list[str]) -> Any:
+    """All commands; the defaults of `train` depend on the preset that is asked for."""
+    subcommand = tyro.conf.subcommand
+    return (
+        Annotated[Oracle, subcommand("oracle")]
+        | Annotated[Render, subcommand("render")]
+        | Annotated[Train, subcommand("train", default=Train(base_settings(arguments)))]
+        | Annotated[Resume, subcommand("resume")]
+        | Annotated[Evaluate, subcommand("evaluate")]
+        | Annotated[Watch, subcommand("watch")]
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -190,23 +202,21 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"windvane {__version__}", highlight=False)
         return 0
     command = tyro.cli(
-        Command, prog="windvane", description=DESCRIPTION, args=arguments or ["--help"]
-    )  # type: ignore[arg-type]
+        _commands(arguments), prog="windvane", description=DESCRIPTION, args=arguments or ["--help"]
+    )
     try:
         command.run(console)
     except InputError as error:
         print(f"windvane: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if str(stop):
+            print(f"windvane: {stop}", file=sys.stderr)
+            return 130
         goes_on = "; the same command goes on where it was" if isinstance(command, Oracle) else ""
         print(f"windvane: stopped{goes_on}", file=sys.stderr)
         return 130
     return 0
-
-
-def _say(console: Console, text: str, style: str | None = None) -> None:
-    """Print a line as it is: names of files may hold what Rich would take for markup."""
-    console.print(text, style=style, markup=False, emoji=False, soft_wrap=True)
 
 
 def _default(value: int | None, otherwise: int) -> int:

@@ -1,0 +1,152 @@
+"""Trained policies: what they answer, files of them, and how good they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from tests.training.small import small
+from windvane import InputError, Policy, optimal_value
+from windvane.agents.multi_network import MultiNetwork, PolicySet
+from windvane.evaluation import confidence, evaluate
+from windvane.oracle import coverage_set
+from windvane.policy import FORMAT, trained_network
+from windvane.training.loop import RunState
+from windvane.training.result import Result
+
+HERE, WEIGHTS = np.asarray([2, 1]), [0.4, 0.6]
+
+
+def test_a_policy_is_greedy(finished: Result) -> None:
+    policy = finished.policies[0]
+    q = policy.q_values(HERE, WEIGHTS)
+    assert q.shape == (4, 2)
+    assert policy.act(HERE, WEIGHTS) == int(np.argmax(q @ WEIGHTS))
+
+
+def test_batches(finished: Result) -> None:
+    policy = finished.policies[0]
+    seen = np.asarray([[0, 0], [2, 1], [1, 3]])
+    weights = np.asarray([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]])
+    together = policy.act(seen, weights)
+    assert together.tolist() == [policy.act(o, w) for o, w in zip(seen, weights, strict=True)]
+    assert policy.act(seen, WEIGHTS).tolist() == [policy.act(o, WEIGHTS) for o in seen]
+    assert policy.q_values(seen, weights).shape == (3, 4, 2)
+
+
+def test_the_way_to_a_file_and_back(finished: Result, tmp_path: Path) -> None:
+    policy = finished.policies[1]
+    policy.save(tmp_path / "policy.safetensors")
+    back = Policy.load(tmp_path / "policy.safetensors")
+    assert back.config == finished.config
+    assert back.seed == 5
+    assert (back.q_values(HERE, WEIGHTS) == policy.q_values(HERE, WEIGHTS)).all()
+
+
+def header(**changes: Any) -> dict[str, str]:
+    return {"windvane": json.dumps({"format": FORMAT, "config": small().to_json()} | changes)}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (None, "has no header"),
+        ({"windvane": "{"}, "is not a policy"),
+        ({"windvane": "[1]"}, "has no header"),
+        (header(format=FORMAT + 1), "written by a newer Windvane"),
+        (header(config={"format": 99}), "written by a newer Windvane"),
+        (header(config=None), "is no configuration"),
+        (header(), "another network than its configuration"),
+    ],
+)
+def test_bad_files(
+    metadata: dict[str, str] | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "policy.safetensors"
+    save_file({"array0000": np.zeros(3, np.float32)}, path, metadata)
+    with pytest.raises(InputError, match=message):
+        Policy.load(path)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the policy"):
+        Policy.load(tmp_path / "none")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match="is not a policy"):
+        Policy.load(tmp_path / "text")
+
+
+@pytest.mark.parametrize(
+    ("observation", "weights", "message"),
+    [
+        ([1, 2, 3], WEIGHTS, "must have the shape"),
+        ([0.5, 1.0], WEIGHTS, "must be of int32, not float64"),
+        ([1, 2], [0.5, 0.6], "must sum to 1"),
+        ([1, 2], [0.2, 0.3, 0.5], "must be 2 numbers"),
+        ([[1, 2]] * 3, [WEIGHTS] * 2, "one for each of 3"),
+    ],
+)
+def test_bad_questions(
+    observation: Any,
+    weights: Any,
+    message: str,
+    finished: Result,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(InputError, match=message):
+        finished.policies[0].act(observation, weights)
+
+
+def test_of_a_set_the_best_for_the_weights_answers(tmp_path: Path) -> None:
+    config = small(agent="mn")
+    trainer = config.build()
+    runs = [trainer.init(jnp.asarray(seed)) for seed in range(3)]
+    held = jnp.asarray([True, False, True])
+    values = jnp.asarray([[9.0, -19.0], [99.0, 99.0], [-19.0, 9.0]])
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(run.online for run in runs))
+    run: RunState = jax.tree.map(lambda leaf: leaf, runs[1])
+    object.__setattr__(run, "memory", PolicySet(stacked, values, held))
+    assert isinstance(trainer.agent, MultiNetwork)
+    network = trained_network(trainer.agent, trainer.env, run)
+    policy = Policy(config, trainer.env, trainer.agent, network, 0)
+    policy.save(tmp_path / "policy.safetensors")
+    back = Policy.load(tmp_path / "policy.safetensors")
+    for weights, who in (([1.0, 0.0], 0), ([0.5, 0.5], 1), ([0.0, 1.0], 2)):
+        expected = runs[who].online(jnp.asarray(HERE, jnp.int32), jnp.asarray(weights))
+        for one in (policy, back):
+            np.testing.assert_allclose(one.q_values(HERE, weights), expected, rtol=1e-5)
+
+
+def test_evaluation(finished: Result) -> None:
+    policy, weights = finished.policies[0], np.asarray(WEIGHTS)
+    played = evaluate(policy, weights, episodes=3)
+    best = float(optimal_value(policy.env, 0.95, weights)) * 0.01
+    assert played.optimal == pytest.approx(best)
+    assert played.returns.shape == (3, 2)
+    # Nothing is random in Deep Sea Treasure: a greedy episode, step by step, is any of them.
+    state, returns, length = policy.env.reset(jax.random.key(0)), np.zeros(2), 0
+    ended = False
+    while not ended and length < policy.env.time_limit:
+        action = policy.act(policy.env.observe(state), weights)
+        state, reward, done = policy.env.step(state, jnp.asarray(action), jax.random.key(0))
+        returns += 0.01 * 0.95**length * np.asarray(reward)
+        ended, length = bool(done), length + 1
+    assert played.lengths.tolist() == [length] * 3
+    np.testing.assert_allclose(played.returns, np.tile(returns, (3, 1)), atol=1e-5)
+    np.testing.assert_allclose(played.regrets, best - returns @ weights, atol=1e-5)
+    assert (played.regrets >= -1e-6).all()
+    assert len(coverage_set(policy.env, 0.95)) == 10
+
+
+def test_confidence() -> None:
+    # 2.776 is Student's t for 4 degrees of freedom.
+    values = np.asarray([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert confidence(values) == pytest.approx(2.776 * np.sqrt(2.5 / 5), rel=1e-3)
+    assert np.isnan(confidence(np.asarray([1.0])))

@@ -1,0 +1,166 @@
+"""Records of episodes: right numbers, and what a table in a file gives back."""
+
+import builtins
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+
+from tests.training.small import STEPS, same_records
+from windvane import optimal_value, read_records, regret
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.errors import InputError
+from windvane.training import records
+from windvane.training.loop import Step
+from windvane.training.records import RecordWriter, episode_rows
+from windvane.training.result import Result
+
+ENV, GAMMA, SCALE = DeepSeaTreasure(), 0.95, 0.01
+
+
+def told(steps: int, runs: int, draw: np.random.Generator) -> Step:
+    shape = (steps, runs)
+    numbers = draw.random((steps, runs, 2)).astype(np.float32)
+    weights = numbers / numbers.sum(-1, keepdims=True)
+    return Step(*map(jnp.asarray, (
+        draw.random(shape) < 0.3, draw.integers(1, 50, shape), weights, numbers[..., ::-1],
+        draw.random(shape).astype(np.float32), draw.random(shape).astype(np.float32),
+    )))  # fmt: skip
+
+
+def test_rows_equal_a_slow_recomputation(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Off, since a step's types are those inside the loop, without axes of steps and runs.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+    def optimal(weights: np.ndarray) -> np.ndarray:
+        return np.asarray([optimal_value(ENV, GAMMA, row) * SCALE for row in weights], float)
+
+    steps = told(40, 3, np.random.default_rng(0))
+    seeds, before = np.asarray([7, 0, 4]), np.asarray([2, 0, 9])
+    rows = episode_rows(steps, 100, seeds, before, optimal)
+    row, episodes = 0, before.copy()
+    for at in range(40):
+        for run in range(3):
+            if not steps.ended[at, run]:
+                continue
+            one = SimpleNamespace(**{name: column[row] for name, column in rows.items()})
+            assert (one.run, one.seed, one.step) == (run, seeds[run], 100 + at + 1)
+            assert (one.episode, one.length) == (episodes[run], steps.length[at, run])
+            weights, returns = (
+                np.asarray(steps.weights[at, run]),
+                np.asarray(steps.returns[at, run]),
+            )
+            assert (one.weights_0, one.weights_1) == tuple(weights)
+            assert (one.return_0, one.return_1) == tuple(returns)
+            best = float(optimal_value(ENV, GAMMA, weights)) * SCALE
+            earned = sum(float(w) * float(r) for w, r in zip(weights, returns, strict=True))
+            assert one.optimal == pytest.approx(best)
+            assert one.regret == pytest.approx(best - earned)
+            assert (one.epsilon, one.loss) == (steps.epsilon[at, run], steps.loss[at, run])
+            episodes[run] += 1
+            row += 1
+    assert row == len(rows["run"]) > 20
+
+
+def test_records_of_a_training_fit_together(finished: Result) -> None:
+    table = finished.records
+    assert (np.diff(table["step"]) >= 0).all()
+    for run, seed in enumerate(finished.config.seed_numbers):
+        mine = {name: column[table["run"] == run] for name, column in table.items()}
+        number = len(mine["step"])
+        assert number > 10
+        assert (mine["seed"] == seed).all()
+        assert (mine["episode"] == np.arange(number)).all()
+        # Episodes follow one another without a gap, up to the one that is running in the end.
+        assert (np.cumsum(mine["length"]) == mine["step"]).all()
+        assert 0 <= STEPS - mine["step"][-1] <= ENV.time_limit
+    # All is known of an episode of Deep Sea Treasure from its length and its treasure.
+    length = table["length"].astype(float)
+    np.testing.assert_allclose(table["return_1"], -SCALE * (1 - GAMMA**length) / (1 - GAMMA), 1e-5)
+    treasures = table["return_0"] / GAMMA ** (length - 1) / SCALE
+    known = [0, *np.asarray(ENV.sea_map)[np.asarray(ENV.sea_map) > 0]]
+    assert all(np.isclose(treasure, known, atol=1e-2).any() for treasure in treasures)
+    weights = np.stack([table["weights_0"], table["weights_1"]], 1).astype(float)
+    weights /= weights.sum(1, keepdims=True)
+    returns = np.stack([table["return_0"], table["return_1"]], 1) / SCALE
+    expected = regret(ENV, GAMMA, weights, returns) * SCALE
+    np.testing.assert_allclose(table["regret"], expected, atol=1e-6)
+
+
+def test_the_summary_is_of_the_records(finished: Result) -> None:
+    table, summary = finished.records, finished.regret
+    for run in range(2):
+        mine = table["regret"][table["run"] == run]
+        late = table["regret"][(table["run"] == run) & (table["step"] > 360)]
+        assert summary.overall[run] == pytest.approx(np.mean(mine))
+        assert summary.last_quarter[run] == pytest.approx(np.mean(late))
+
+
+def test_what_is_written_is_read(finished: Result) -> None:
+    assert finished.folder is not None
+    assert same_records(read_records(finished.folder), finished.records)
+
+
+def test_parts_beyond_the_step_are_written_anew(tmp_path: Path) -> None:
+    def rows(number: int) -> records.Records:
+        return {"step": np.full(2, number, np.int32)}
+
+    writer = RecordWriter(tmp_path, 0)
+    for step in (10, 20, 30):
+        writer.add(rows(step))
+        writer.write(step)
+    (tmp_path / "records" / "steps-1.parquet.writing").touch()
+    again = RecordWriter(tmp_path, 10)
+    again.add(rows(25))
+    again.write(25)
+    assert read_records(tmp_path)["step"].tolist() == [10, 10, 25, 25]
+    assert len(list((tmp_path / "records").iterdir())) == 2
+
+
+def test_without_polars_or_pyarrow_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name.startswith("polars"):
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    def none(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(records, "import_module", none)
+    with pytest.raises(InputError, match="polars or pyarrow"):
+        records.write_table(tmp_path / "a.parquet", {"a": np.zeros(3)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pyarrow_and_polars_read_one_anothers_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    table = {"a": np.arange(3, dtype=np.int32), "b": np.asarray([0.5, np.nan, 1], np.float32)}
+    records.write_table(tmp_path / "polars.parquet", table)
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **named: Any) -> Any:
+        if name.startswith("polars"):
+            raise ImportError(name)
+        return real(name, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "__import__", without)
+        records.write_table(tmp_path / "pyarrow.parquet", table)
+        assert same_records(records.read_table(tmp_path / "polars.parquet"), table)
+    assert same_records(records.read_table(tmp_path / "pyarrow.parquet"), table)
+
+
+def test_no_records(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no records of a training run"):
+        read_records(tmp_path)

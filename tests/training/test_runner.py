@@ -1,0 +1,315 @@
+"""Stopping and going on: the outcome is the one of an uninterrupted training, bit by bit."""
+
+import errno
+import io
+import json
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tests.training.small import STEPS, STOPS, files_of, same_records, small
+from windvane import resume, train
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.errors import InputError
+from windvane.training import checkpoint, display, files, runner
+from windvane.training.checkpoint import Checkpoint
+from windvane.training.result import Result
+from windvane.training.stopping import TrainingStopped
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, steps: list[int]) -> None:
+    """Raise a signal while the chunk that ends at the next of `steps` is looked at."""
+    real = runner.episode_rows
+
+    def rows(told: Any, first: int, *rest: Any) -> Any:
+        if steps and first + len(told.ended) == steps[0]:
+            signal.raise_signal(signal.SIGINT if len(steps) % 2 else signal.SIGTERM)
+            steps.pop(0)
+        return real(told, first, *rest)
+
+    monkeypatch.setattr(runner, "episode_rows", rows)
+
+
+def same_outcome(result: Result, expected: Result) -> bool:
+    pairs = zip(result.policies, expected.policies, strict=True)
+    return same_records(result.records, expected.records) and all(
+        bool((a == b).all())
+        for one, other in pairs
+        for a, b in zip(jax.tree.leaves(one.network), jax.tree.leaves(other.network), strict=True)
+    )
+
+
+@pytest.mark.parametrize("stops", [[stop] for stop in STOPS[::2]] + [list(STOPS)])
+@pytest.mark.usefixtures("keep_checkpoints")
+def test_a_stopped_training_goes_on_to_the_same_end(
+    stops: list[int],
+    folder: Path,
+    finished: Result,
+    last_state: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    todo = list(stops)
+    stop_after(monkeypatch, todo)
+    begin: Callable[[], Result] = lambda: train(small(checkpoint_seconds=1e6), out=folder)  # noqa: E731
+    for stop in stops:
+        with pytest.raises(TrainingStopped, match=f"stopped at step {stop}; go on with: windvane"):
+            begin()
+        begin = lambda: resume(folder)  # noqa: E731
+    result = begin()
+    assert not todo
+    assert same_outcome(result, finished)
+    assert checkpoint.saved(folder)[-1].read_bytes() == last_state
+
+
+def test_a_finished_training_is_read(finished: Result) -> None:
+    assert finished.folder is not None
+    before = files_of(finished.folder)
+    assert same_outcome(resume(finished.folder), finished)
+    assert files_of(finished.folder) == before
+    assert sorted(before) == [
+        "config.json", "episodes.parquet", "policies/seed-3.safetensors",
+        "policies/seed-5.safetensors", "summary.json",
+    ]  # fmt: skip
+    summary = json.loads(before["summary.json"])
+    assert summary["seeds"] == [3, 5]
+    assert summary["regret"] == pytest.approx(finished.regret.overall.tolist())
+
+
+class Crash(BaseException):
+    """The program ends here."""
+
+
+def test_a_crash_at_any_file_loses_and_doubles_nothing(
+    tmp_path: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = files.move, [0]
+
+    def move(scratch: Path, path: Path) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Crash
+        real(scratch, path)
+
+    monkeypatch.setattr(files, "move", move)
+    crashes = 0
+    for number in range(1, 100):
+        folder, left[0] = tmp_path / str(number), number
+        try:
+            train(small(), out=folder)
+        except Crash:
+            crashes += 1
+            there = (folder / "config.json").exists()
+            result = resume(folder) if there else train(small(), out=folder)
+            assert same_outcome(result, finished), number
+            assert same_records(resume(folder).records, finished.records), number
+        else:
+            break
+    # The configuration, a part and a checkpoint for each of six chunks, and four more in the end.
+    assert crashes == 1 + 2 * 6 + 4
+
+
+def damage(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    match how:
+        case "cut":
+            del data[len(data) // 2 :]
+        case "empty":
+            data.clear()
+        case "flipped":
+            data[len(data) // 2] ^= 1
+        case "zeros":
+            data[-4096:] = bytes(4096)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "flipped", "zeros"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_damaged_checkpoints_are_passed_over(
+    how: str, number: int, folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, [320])
+    with pytest.raises(TrainingStopped):
+        train(small(), out=folder)
+    saved = checkpoint.saved(folder)
+    assert len(saved) == 2
+    for path in saved[-number:]:
+        damage(path, how)
+    with pytest.warns(UserWarning, match="is damaged and is passed over") as said:
+        result = resume(folder)
+    assert len(said) == number
+    assert same_outcome(result, finished)
+
+
+def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    state = {"key": jax.random.key(1), "a": jnp.arange(5), "b": jnp.asarray([True, False])}
+    path = checkpoint.save(tmp_path, Checkpoint(7, state))
+    data = path.read_bytes()
+    step, back = checkpoint.read(path, state)
+    assert step == 7
+    assert jax.tree.structure(back) == jax.tree.structure(state)
+    assert back["key"] == state["key"]
+    rejected = 0
+    for place in range(len(data)):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :])
+        try:
+            step, changed = checkpoint.read(path, state)
+        except Exception:
+            rejected += 1
+        else:  # a date or the like: whatever is read is right
+            assert step == 7
+            assert changed["key"] == state["key"]
+            assert (changed["a"] == state["a"]).all()
+            assert (changed["b"] == state["b"]).all()
+    assert rejected > len(data) / 2
+
+
+def test_a_checkpoint_of_another_training_is_not_used(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, Checkpoint(7, {"a": jnp.arange(5)}))
+    with pytest.warns(UserWarning, match="an array is int32 of shape"):
+        assert checkpoint.load(tmp_path, {"a": jnp.arange(6)}) is None
+
+
+def test_a_checkpoint_of_a_newer_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.save(tmp_path, Checkpoint(1, {"a": jnp.arange(5)}))
+    monkeypatch.setattr(checkpoint, "FORMAT", 0)
+    with pytest.raises(InputError, match="written by a newer Windvane"):
+        checkpoint.load(tmp_path, {"a": jnp.arange(5)})
+
+
+def test_a_full_disk_leaves_what_there_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_after(monkeypatch, [240])
+    with pytest.raises(TrainingStopped):
+        train(small(), out=folder)
+    before = files_of(folder)
+
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(InputError, match="No space left on device") as complaint:
+            resume(folder)
+    assert "\n" not in str(complaint.value)
+    assert files_of(folder) == before
+
+
+def test_a_file_in_the_way_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write"):
+        train(small(), out=tmp_path / "file")
+
+
+def test_a_folder_in_use_is_refused(finished: Result) -> None:
+    assert finished.folder is not None
+    with pytest.raises(InputError, match="choose another folder, or go on with"):
+        train(small(), out=finished.folder)
+
+
+def test_a_training_that_goes_on_elsewhere_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, [80])
+    with pytest.raises(TrainingStopped):
+        train(small(), out=folder)
+    with (
+        files.alone(folder / "config.json"),
+        pytest.raises(InputError, match="another process is training in"),
+    ):
+        resume(folder)
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no training run in"):
+        resume(tmp_path)
+
+
+def test_without_a_folder_the_outcome_is_the_same(finished: Result) -> None:
+    assert same_outcome(train(small()), finished)
+
+
+def test_a_thread_of_the_users_own(finished: Result) -> None:
+    results: list[Result] = []
+    thread = threading.Thread(target=lambda: results.append(train(small())))
+    thread.start()
+    thread.join()
+    assert same_outcome(results[0], finished)
+
+
+def test_stopping_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_after(monkeypatch, [160])
+    with pytest.raises(TrainingStopped, match="stopped at step 160; nothing was kept"):
+        train(small())
+
+
+def test_asked_twice_it_stops_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(tree: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(runner, "wait_for", wait)
+    with pytest.raises(TrainingStopped, match="stopped at once; go on from its last checkpoint"):
+        train(small(), out=folder)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_names_settings_and_objects(folder: Path, finished: Result) -> None:
+    settings = {k: v for k, v in small().to_json().items() if k not in ("format", "env")}
+    assert same_outcome(train("dst", **settings), finished)
+    env = DeepSeaTreasure()
+    result = train(env, out=folder, **settings)
+    assert same_outcome(result, finished)
+    assert same_outcome(resume(folder, env=env), finished)
+    with pytest.raises(InputError, match="resume must be given the same, not none"):
+        resume(folder)
+
+
+def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(InputError, match="unknown env 'chess'"):
+        train("chess")
+    with pytest.raises(InputError, match="env must be a configuration"):
+        train(3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="unknown setting 'lr'"):
+        train("dst", lr=3)
+
+
+def test_a_failed_run_is_named_and_the_others_go_on(finished: Result) -> None:
+    failed = Result(finished.config, finished.records, finished.policies, (5,))
+    assert failed.sentence is not None
+    assert "1 of 2 runs (seed 5)" in failed.sentence
+    assert finished.sentence is None
+
+
+def test_a_log_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(display, "LOG_EVERY", 0.0)
+    text = io.StringIO()
+    train(small(), console=Console(file=text, width=40))
+    lines = text.getvalue().splitlines()
+    assert len(lines) == STEPS // 80
+    assert lines[-1].startswith("step 480 of 480, ")
+    assert " steps/s, 0 s left, regret of the last 100 episodes 0." in lines[-1]
+    assert all("\x1b" not in line for line in lines)
+
+
+def test_a_terminal_gets_a_bar() -> None:
+    text = io.StringIO()
+    train(small(), console=Console(file=text, force_terminal=True, width=120))
+    assert "step 480 of 480" in text.getvalue()
+
+
+def test_measures() -> None:
+    measures = display.Measures(0, 10_000, 3)
+    measures.add(1.0, 100, np.asarray([]))
+    measures.add(10.0, 1000, np.asarray([1.0]))
+    assert measures.text == "step 1,000 of 10,000, regret of the last 1 episodes 1.0000"
+    measures.add(12.0, 2000, np.asarray([0.0]))
+    assert "1,500 steps/s, 16 s left, regret of the last 2 episodes 0.5000" in measures.text

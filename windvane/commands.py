@@ -1,0 +1,209 @@
+"""The commands about training: `windvane train`, `resume`, `evaluate`, `watch`.
+
+What may not live here: anything a library user would want; this file parses, calls and prints.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from windvane.errors import InputError, require_int, require_positive_int
+from windvane.training.config import TrainConfig
+from windvane.training.settings import EnvName, PresetName, Settings
+from windvane.weights import parse_weights
+
+if TYPE_CHECKING:
+    from windvane.policy import Policy
+    from windvane.training.result import Result
+
+Folder = Annotated[Path, tyro.conf.Positional]
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is: names of files may hold what Rich would take for markup."""
+    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent: many runs side by side, stopped and gone on with at will.
+
+    Ctrl-C stops with a checkpoint; `windvane resume` goes on from it, or from the last one after a
+    crash, to the very same outcome.
+    """
+
+    settings: tyro.conf.OmitArgPrefixes[Settings]
+    preset: PresetName | None = None
+    """Settings that all others start from; the defaults shown here are its own. Without it, the
+    paper's settings for --env."""
+    out: Path = Path("out/train")
+    """Folder for the records, the checkpoints and, in the end, the policies."""
+
+    def run(self, console: Console) -> None:
+        """Train and print what came of it."""
+        from windvane.training.runner import train
+
+        config = TrainConfig(**vars(self.settings))
+        report(console, train(config, out=self.out, console=console))
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a training that was stopped, to the same outcome as without the stop."""
+
+    folder: Folder
+    """Folder of the training."""
+
+    def run(self, console: Console) -> None:
+        """Go on and print what came of it."""
+        from windvane.training.runner import resume
+
+        report(console, resume(self.folder, console=console))
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play greedy episodes with trained policies, and compare them with the optimum."""
+
+    folder: Folder
+    """Folder of a finished training."""
+    weights: str
+    """Weights such as 0.2,0.3,0.5."""
+    episodes: int = 100
+    """Episodes a policy."""
+    seed: int = 0
+    """Seed of the episodes."""
+
+    def run(self, console: Console) -> None:
+        """Play and print."""
+        from windvane.evaluation import confidence, evaluate
+
+        require_positive_int("--episodes", self.episodes)
+        require_int("--seed", self.seed, 0, 2**32 - 1)
+        policies = _policies(self.folder)
+        env = policies[0].env
+        weights = parse_weights(self.weights, env.num_objectives)
+        table = Table(title=f"Weights {self.weights}", title_justify="left")
+        for name in ("seed", *env.objective_names, "regret", "95% interval"):
+            table.add_column(name, justify="right")
+        means = []
+        for policy in policies:
+            played = evaluate(policy, weights, self.episodes, self.seed)
+            means.append(played.regrets.mean())
+            table.add_row(
+                str(policy.seed),
+                *(f"{value:.4f}" for value in played.returns.mean(0)),
+                f"{means[-1]:.4f}",
+                f"± {confidence(played.regrets):.4f}",
+            )
+        console.print(table)
+        if len(policies) > 1:
+            mean, half = np.mean(means), confidence(np.asarray(means))
+            say(console, f"mean regret of {len(means)} policies {mean:.4f} ± {half:.4f} (95%)")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Write a GIF (animated) or a PNG (a strip of frames) of one episode of a trained policy."""
+
+    folder: Folder
+    """Folder of a finished training."""
+    weights: str
+    """Weights such as 0.2,0.3,0.5."""
+    run_seed: int | None = None
+    """Seed of the run whose policy is shown. Default: the first."""
+    out: Path = Path("out/watch.gif")
+    """File to write; its ending, .gif or .png, says what."""
+    size: int = 240
+    """Height of a frame in pixels."""
+    steps: int = 100
+    """Most steps to show."""
+    fps: int = 6
+    """Frames a second of a GIF."""
+    seed: int = 0
+    """Seed of the episode."""
+
+    def run(self, console: Console) -> None:
+        """Play and draw."""
+        import jax
+
+        from windvane import rendering
+        from windvane.training.files import make_folder
+
+        for name in ("size", "steps", "fps"):
+            require_positive_int(f"--{name}", getattr(self, name))
+        require_int("--seed", self.seed, 0, 2**32 - 1)
+        rendering.check_path(self.out)
+        policy = self._policy()
+        plan = policy.plan(parse_weights(self.weights, policy.env.num_objectives))
+        make_folder(self.out.parent)
+        key = jax.random.key(self.seed)
+        episode = rendering.film(policy.env, plan, key, self.steps, self.size)
+        rendering.write(episode.frames, self.out, self.fps)
+        names = policy.env.objective_names
+        earned = ", ".join(
+            f"{name} {amount:.3f}"
+            for name, amount in zip(names, episode.rewards.sum(0), strict=True)
+        )
+        ending = "terminated" if episode.terminated else "was cut"
+        say(console, f"the episode {ending} after {len(episode.rewards)} steps, earning {earned}")
+        say(console, f"written: {self.out}")
+
+    def _policy(self) -> "Policy":
+        policies = {policy.seed: policy for policy in _policies(self.folder)}
+        if self.run_seed is None:
+            return next(iter(policies.values()))
+        if self.run_seed not in policies:
+            known = ", ".join(map(str, policies))
+            raise InputError(f"--run-seed must be one of {known}, not {self.run_seed}")
+        return policies[self.run_seed]
+
+
+def base_settings(arguments: list[str]) -> Settings:
+    """What the settings of `windvane train` start from: --preset, else the paper's for --env."""
+    preset, env = (_value_of(arguments, flag) for flag in ("--preset", "--env"))
+    if preset in get_args(PresetName):
+        return Settings(**vars(TrainConfig.preset(preset)))
+    name = env if env in get_args(EnvName) else "minecart"
+    return Settings(**vars(TrainConfig.preset(f"paper-{name}")))
+
+
+def report(console: Console, result: "Result") -> None:
+    """Print the regret of every run and where things are."""
+    regret = result.regret
+    table = Table(title="Mean regret", title_justify="left")
+    for name in ("seed", "all episodes", "last quarter"):
+        table.add_column(name, justify="right")
+    for row in zip(result.config.seed_numbers, regret.overall, regret.last_quarter, strict=True):
+        table.add_row(str(row[0]), *(f"{value:.4f}" for value in row[1:]))
+    if len(regret.overall) > 1:
+        means = (regret.overall.mean(), regret.last_quarter.mean())
+        table.add_section()
+        table.add_row("mean", *(f"{value:.4f}" for value in means))
+    console.print(table)
+    if result.sentence:
+        say(console, result.sentence)
+    if result.folder is not None:
+        say(console, f"written: {result.folder}")
+
+
+def _policies(folder: Path) -> "tuple[Policy, ...]":
+    from windvane.training.result import load_policies
+
+    return load_policies(folder)
+
+
+def _value_of(arguments: list[str], flag: str) -> str:
+    """What follows a flag, or its equals sign; the last one counts."""
+    value = ""
+    for this, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if this == flag:
+            value = following
+        elif this.startswith(f"{flag}="):
+            value = this.removeprefix(f"{flag}=")
+    return value

@@ -1,0 +1,74 @@
+"""Files that are there whole or not at all, whatever stops the program."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from windvane.errors import InputError
+
+UNFINISHED = ".writing"
+"""Ending of a file that is being written; one that is left over may be removed."""
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file beside its place, make sure it is on the disk, and only then move it there."""
+    scratch = path.with_name(path.name + UNFINISHED)
+    with one_sentence(path):
+        try:
+            with scratch.open("wb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            move(scratch, path)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
+
+
+def move(scratch: Path, path: Path) -> None:
+    """Rename a file, for good."""
+    os.replace(scratch, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder that can be written to."""
+    with one_sentence(path):
+        path.mkdir(parents=True, exist_ok=True)
+        trial = path / f"trial{UNFINISHED}"
+        trial.touch()
+        trial.unlink()
+    return path
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a file meanwhile, so that no other process does; let go of it however this one ends."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"another process is training in {path.parent}") from error
+        except OSError:  # a file system without locks
+            pass
+        yield
+
+
+@contextmanager
+def one_sentence(path: Path) -> Iterator[None]:
+    """What the system refuses becomes one sentence that names the file."""
+    try:
+        yield
+    except OSError as error:
+        what = error.filename or path
+        reason = error.strerror or error
+        raise InputError(
+            f"cannot write {what}: {reason}; what was written before is untouched"
+        ) from error

@@ -1,0 +1,104 @@
+"""From the names in a configuration to the parts of a run. Parts of the user's own may stand in."""
+
+from typing import Any
+
+from windvane.agents.conditioned import ConditionedNetwork
+from windvane.agents.core import Agent
+from windvane.agents.multi_objective import MultiObjectiveDQN
+from windvane.agents.naive import Naive
+from windvane.agents.uvfa import UVFA
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.environment import Environment
+from windvane.envs.minecart import Minecart
+from windvane.networks import Architecture
+from windvane.replay.buffer import ReplayBuffer
+from windvane.replay.diverse import DiverseReplay
+from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.selective import SelectiveReplay
+from windvane.replay.signature import ReturnSignature
+from windvane.replay.standard import StandardReplay
+from windvane.training.config import TrainConfig
+from windvane.training.loop import Hyperparameters, Trainer
+from windvane.weights import RegularChanges, SparseChanges, WeightSchedule
+
+SPARSE_EVERY = {"minecart": 50_000, "dst": 5_000}
+REGULAR_EVERY = 10
+
+
+def make_env(config: TrainConfig) -> Environment[Any]:
+    """The paper's instance of the problem."""
+    if config.env == "dst":
+        return DeepSeaTreasure(observation=config.observation)
+    return Minecart(observation=config.observation)
+
+
+def make_agent(config: TrainConfig) -> Agent:
+    """The agent of that name."""
+    match config.agent:
+        case "cn":
+            return ConditionedNetwork()
+        case "cn-active":
+            return ConditionedNetwork(train_on="active")
+        case "cn-uvfa":
+            return ConditionedNetwork(train_on="history")
+        case "uvfa":
+            return UVFA()
+        case "mo":
+            return MultiObjectiveDQN()
+        case "naive":
+            return Naive()
+        case "mn":
+            from windvane.agents.multi_network import MultiNetwork
+
+            return MultiNetwork()
+
+
+def make_replay(config: TrainConfig, env: Environment[Any]) -> ReplayBuffer[Any]:
+    """The retention rule of that name."""
+    capacity = config.capacity
+    alpha, epsilon = config.priority_exponent, config.priority_offset
+    match config.replay:
+        case "standard":
+            return StandardReplay(capacity, alpha=alpha, epsilon=epsilon)
+        case "sel":
+            return SelectiveReplay(capacity, alpha=alpha, epsilon=epsilon)
+        case "exp":
+            return ExplorationReplay(capacity, alpha=alpha, epsilon=epsilon)
+        case "der":
+            signature = ReturnSignature(env.num_objectives, config.gamma)
+            most = config.trajectories or max(capacity // 10, 1)
+            return DiverseReplay(
+                capacity, signature, trajectories=most, alpha=alpha, epsilon=epsilon
+            )
+
+
+def make_schedule(config: TrainConfig, env: Environment[Any]) -> WeightSchedule:
+    """Sparse or regular changes."""
+    if config.weights == "sparse":
+        every = config.weights_every or SPARSE_EVERY[config.env]
+        return SparseChanges(env.num_objectives, every)
+    return RegularChanges(env.num_objectives, config.weights_every or REGULAR_EVERY)
+
+
+def make_trainer(
+    config: TrainConfig,
+    *,
+    env: Environment[Any] | None = None,
+    agent: Agent | None = None,
+    replay: ReplayBuffer[Any] | None = None,
+    weights: WeightSchedule | None = None,
+) -> Trainer:
+    """All parts together; what is given is used instead of what the configuration names."""
+    config = config.resolved()
+    names = Hyperparameters.__dataclass_fields__
+    settings = Hyperparameters(**{name: getattr(config, name) for name in names})
+    sizes = Architecture.__dataclass_fields__
+    env = make_env(config) if env is None else env
+    return Trainer(
+        env=env,
+        agent=make_agent(config) if agent is None else agent,
+        replay=make_replay(config, env) if replay is None else replay,
+        schedule=make_schedule(config, env) if weights is None else weights,
+        architecture=Architecture(**{name: getattr(config, name) for name in sizes}),
+        settings=settings,
+    )

@@ -1,0 +1,115 @@
+"""What training leaves: records of episodes, regret, policies; and the summary in a run folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windvane.errors import InputError
+from windvane.policy import Policy
+from windvane.training.config import TrainConfig
+from windvane.training.files import make_folder, write_whole
+from windvane.training.records import Records
+
+SUMMARY = "summary.json"
+POLICIES = "policies"
+
+
+@dataclass(frozen=True)
+class RegretSummary:
+    """Mean regret of the episodes of each run: of all, and of those in the last quarter of steps.
+
+    It is not a number where there was no episode, or where what is optimal is not known.
+    """
+
+    overall: np.ndarray
+    last_quarter: np.ndarray
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished training; `failed` are the seeds of runs that came to nonsense and stopped."""
+
+    config: TrainConfig
+    records: Records
+    policies: tuple[Policy, ...]
+    failed: tuple[int, ...]
+    folder: Path | None = None
+
+    @property
+    def regret(self) -> RegretSummary:
+        """Regret of each run, in the order of the seeds."""
+        runs = range(len(self.config.seed_numbers))
+        late = self.records["step"] > 0.75 * self.config.steps
+        of = [self.records["run"] == run for run in runs]
+        regrets = self.records["regret"]
+        return RegretSummary(
+            np.asarray([_mean(regrets[mine]) for mine in of]),
+            np.asarray([_mean(regrets[mine & late]) for mine in of]),
+        )
+
+    @property
+    def sentence(self) -> str | None:
+        """About runs that failed, if any did."""
+        if not self.failed:
+            return None
+        seeds = ", ".join(map(str, self.failed))
+        others = len(self.config.seed_numbers) - len(self.failed)
+        return (
+            f"the loss of {len(self.failed)} of {len(self.config.seed_numbers)} runs (seed "
+            f"{seeds}) was not finite, and they stopped learning there; the other {others} went on"
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the policies and then the summary, which says that all is there."""
+        make_folder(folder / POLICIES)
+        for policy in self.policies:
+            policy.save(policy_path(folder, policy.seed))
+        regret = self.regret
+        summary = {
+            "steps": self.config.steps,
+            "seeds": list(self.config.seed_numbers),
+            "failed": list(self.failed),
+            "episodes": len(self.records["step"]),
+            "regret": _plain(regret.overall),
+            "regret_last_quarter": _plain(regret.last_quarter),
+        }
+        text = json.dumps(summary, indent=2) + "\n"
+        write_whole(folder / SUMMARY, lambda file: file.write(text.encode()))
+
+
+def policy_path(folder: Path, seed: int) -> Path:
+    """Where the policy of a run is kept."""
+    return folder / POLICIES / f"seed-{seed}.safetensors"
+
+
+def load_policies(folder: Path, **own: Any) -> tuple[Policy, ...]:
+    """The policies of a finished run, in the order of its seeds."""
+    if not (folder / "config.json").exists():
+        raise InputError(f"there is no training run in {folder}")
+    seeds = TrainConfig.load(folder / "config.json").seed_numbers
+    if not (folder / SUMMARY).exists():
+        raise InputError(
+            f"the training run in {folder} is not finished; go on with: windvane resume {folder}"
+        )
+    own = {name: part for name, part in own.items() if name in ("env", "agent")}
+    return tuple(Policy.load(policy_path(folder, seed), **own) for seed in seeds)
+
+
+def read_failed(folder: Path) -> tuple[int, ...]:
+    """The seeds that a finished run lists as failed."""
+    try:
+        return tuple(json.loads((folder / SUMMARY).read_text())["failed"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot read {folder / SUMMARY}: {error}") from error
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Numbers for JSON, which knows no NaN."""
+    return [float(value) if np.isfinite(value) else None for value in values]
