@@ -54,7 +54,7 @@ types: $(STAMP)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 unit: $(STAMP)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 slow: $(STAMP)
 	$(BIN)/pytest -m slow
