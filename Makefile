@@ -6,13 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
+DEMO := --preset quick-dst --weights regular --steps 100000 --seeds 5
 BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 
 .PHONY: help install demo test lint format types unit slow bench bench-replay oracle-data oracle-check clean
 
 help:
-	@echo "make demo    optimal values, weight maps and two animations, into $(OUT)/"
+	@echo "make demo    train CN beside MO, draw their regret; optimal values, animations; into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
@@ -33,11 +34,16 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	@mkdir -p $(OUT)
+	@rm -rf $(OUT)/mo $(OUT)/cn
+	$(BIN)/windvane train $(DEMO) --agent mo --replay standard --out $(OUT)/mo
+	$(BIN)/windvane train $(DEMO) --agent cn --replay der --out $(OUT)/cn
+	$(BIN)/windvane compare $(OUT)/mo $(OUT)/cn --out $(OUT)/regret.png
+	$(BIN)/windvane watch $(OUT)/cn --weights 0.7,0.3 --out $(OUT)/trained.gif
 	$(BIN)/windvane oracle dst --out $(OUT)
 	$(BIN)/windvane oracle minecart --out $(OUT)
 	$(BIN)/windvane render dst --weights 0.3,0.7 --out $(OUT)/dst.gif
 	$(BIN)/windvane render minecart --weights 0.2,0.3,0.5 --out $(OUT)/minecart.gif
-	@echo "The pictures and animations are in $(OUT)/:"
+	@echo "The trained agents, their regret, pictures and animations are in $(OUT)/:"
 	@ls $(OUT)
 
 test: lint types unit

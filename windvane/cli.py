@@ -17,7 +17,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from windvane.commands import Evaluate, Resume, Train, Watch, base_settings, say
+from windvane.commands import Compare, Evaluate, Resume, Train, Watch, base_settings, say
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
@@ -189,6 +189,7 @@ def _commands(arguments: list[str]) -> Any:
         | Annotated[Render, subcommand("render")]
         | Annotated[Train, subcommand("train", default=Train(base_settings(arguments)))]
         | Annotated[Resume, subcommand("resume")]
+        | Annotated[Compare, subcommand("compare")]
         | Annotated[Evaluate, subcommand("evaluate")]
         | Annotated[Watch, subcommand("watch")]
     )

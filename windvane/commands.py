@@ -14,6 +14,7 @@ from rich.table import Table
 
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.training.config import TrainConfig
+from windvane.training.records import read_records
 from windvane.training.settings import EnvName, PresetName, Settings
 from windvane.weights import parse_weights
 
@@ -162,6 +163,44 @@ class Watch:
             known = ", ".join(map(str, policies))
             raise InputError(f"--run-seed must be one of {known}, not {self.run_seed}")
         return policies[self.run_seed]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Print the regret of several trainings side by side, and draw it added up over their steps."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Folders of trainings, finished or not; the first is the baseline."""
+    out: Path = Path("out/regret.png")
+    """Picture to write."""
+
+    def run(self, console: Console) -> None:
+        """Read, print and draw."""
+        from windvane.plots import cumulative_regret, save
+        from windvane.training.result import regret_of
+        from windvane.training.runner import CONFIG
+
+        if not self.folders:
+            raise InputError("give at least one folder of a training to compare")
+        table = Table(title="Mean regret of all runs", title_justify="left")
+        for name in ("training", "runs", "all episodes", "last quarter", "of the first's"):
+            table.add_column(name, justify="left" if name == "training" else "right")
+        curves, baseline = {}, None
+        for folder in self.folders:
+            if not (folder / CONFIG).exists():
+                raise InputError(f"there is no training run in {folder}")
+            config = TrainConfig.load(folder / CONFIG)
+            found = read_records(folder)
+            regret = regret_of(found, len(config.seed_numbers), config.steps)
+            overall, late = np.nanmean(regret.overall), np.nanmean(regret.last_quarter)
+            baseline = late if baseline is None else baseline
+            name = f"{config.agent}, {config.replay} ({folder.name})"
+            share = f"{100 * late / baseline:.0f}%"
+            runs = str(len(config.seed_numbers))
+            table.add_row(name, runs, f"{overall:.4f}", f"{late:.4f}", share)
+            curves[name] = found
+        console.print(table)
+        say(console, f"written: {save(cumulative_regret(curves), self.out)}")
 
 
 def base_settings(arguments: list[str]) -> Settings:

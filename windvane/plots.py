@@ -134,6 +134,31 @@ def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ..
     return figure
 
 
+def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
+    """Regret added up over the steps (Figure 3, left and right): the mean of a training's runs,
+    with a band of one standard error where there are several.
+    """
+    figure = Figure(figsize=(7, 4.5))
+    axes = figure.add_subplot()
+    for name, records in trainings.items():
+        steps = np.linspace(0, records["step"].max(), 400)
+        curves = []
+        for run in np.unique(records["run"]):
+            mine = records["run"] == run
+            total = np.concatenate([[0.0], np.cumsum(records["regret"][mine])])
+            curves.append(total[np.searchsorted(records["step"][mine], steps, side="right")])
+        mean = np.mean(curves, axis=0)
+        (line,) = axes.plot(steps, mean, label=name)
+        if len(curves) > 1:
+            error = np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves))
+            band = (mean - error, mean + error)
+            axes.fill_between(steps, *band, color=line.get_color(), alpha=0.2, linewidth=0)
+    axes.set_xlabel("steps")
+    axes.set_ylabel("cumulative regret")
+    axes.legend(frameon=False)
+    return figure
+
+
 def picture(env: Environment, size: int = 480) -> Figure:
     """The problem as people see it, at the start of an episode."""
     image = np.asarray(env.draw(env.reset(jax.random.key(0)), size))

@@ -50,6 +50,20 @@ def test_evaluate(finished: Result, capsys: pytest.CaptureFixture[str]) -> None:
     assert "mean regret of 2 policies" in said
 
 
+def test_compare(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "regret.png"
+    folder = str(finished.folder)
+    assert main(["compare", folder, folder, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert f"{finished.regret.overall.mean():.4f}" in said
+    assert said.count("100%") == 2
+    assert f"written: {out}" in said
+    with Image.open(out) as picture:
+        assert picture.size[0] > 400
+    assert main(["compare", str(tmp_path / "nothing")]) == 2
+    assert "no training run" in capsys.readouterr().err
+
+
 def test_watch(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "film.gif"
     line = f"watch {finished.folder} --weights 0.3,0.7 --run-seed 5 --size 48 --steps 9"

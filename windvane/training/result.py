@@ -28,6 +28,17 @@ class RegretSummary:
     last_quarter: np.ndarray
 
 
+def regret_of(records: Records, runs: int, steps: int) -> RegretSummary:
+    """Mean regret of each run in records of `steps` steps."""
+    late = records["step"] > 0.75 * steps
+    of = [records["run"] == run for run in range(runs)]
+    regrets = records["regret"]
+    return RegretSummary(
+        np.asarray([_mean(regrets[mine]) for mine in of]),
+        np.asarray([_mean(regrets[mine & late]) for mine in of]),
+    )
+
+
 @dataclass(frozen=True)
 class Result:
     """A finished training; `failed` are the seeds of runs that came to nonsense and stopped."""
@@ -41,14 +52,7 @@ class Result:
     @property
     def regret(self) -> RegretSummary:
         """Regret of each run, in the order of the seeds."""
-        runs = range(len(self.config.seed_numbers))
-        late = self.records["step"] > 0.75 * self.config.steps
-        of = [self.records["run"] == run for run in runs]
-        regrets = self.records["regret"]
-        return RegretSummary(
-            np.asarray([_mean(regrets[mine]) for mine in of]),
-            np.asarray([_mean(regrets[mine & late]) for mine in of]),
-        )
+        return regret_of(self.records, len(self.config.seed_numbers), self.config.steps)
 
     @property
     def sentence(self) -> str | None:
