@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.agents.core import Agent, Change, Encountered, Networks, active_only
-from windvane.batching import repeat, where
+from windvane.batching import together, where
 from windvane.envs.environment import Environment
 from windvane.errors import InputError, choose, is_number, require_positive_int
 from windvane.networks import Dense, QNetwork
@@ -73,11 +73,10 @@ class MultiNetwork(Agent):
     ) -> Networks:
         """Lines 26 to 33. At a step at which no run's weights change, nothing is done or copied."""
 
-        def switch(carry: Any, change: Change, key: Key[Array, ""]) -> Any:
-            return jnp.zeros_like(carry[0]), self._switch(carry[1], change, env, key)
+        def switch(networks: Networks, change: Change, key: Key[Array, ""]) -> Networks:
+            return self._switch(networks, change, env, key)
 
-        carry = (change.happened, networks)
-        return repeat(lambda carry, *_: carry[0], switch, carry, change, key)[1]
+        return together(change.happened, switch, networks, change, key)
 
     def _switch(
         self, networks: Networks, change: Change, env: Environment[Any], key: Key[Array, ""]

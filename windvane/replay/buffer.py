@@ -145,17 +145,15 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         held = self.size(state)
         if not isinstance(held, Tracer) and number > int(held):
             raise InputError(f"cannot sample {number} transitions: {int(held)} are held")
-        return self.sample_by(state, jax.random.uniform(key, (DRAWS, number)))
-
-    def sample_by(self, state: State, draws: Float[Array, "draws n"]) -> Batch:
-        """As `sample`, with given random numbers, uniform in [0, 1)."""
-        places, probabilities = self.draw(state, draws)
+        places, probabilities = self.draw(state, jax.random.uniform(key, (DRAWS, number)))
         return Batch(self.rows(state).read(places), places, probabilities)
 
     def draw(
         self, state: State, draws: Float[Array, "draws n"]
     ) -> tuple[Int[Array, " n"], Float[Array, " n"]]:
-        """Where the transitions of a sample lie, and how likely each was."""
+        """Where the transitions of a sample lie, and how likely each was, by given random numbers,
+        uniform in [0, 1).
+        """
         priorities = self.rows(state).priorities
         places = priorities.locate(draws)
         return places, priorities[places] / priorities.total

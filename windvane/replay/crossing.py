@@ -54,7 +54,7 @@ class Programs(NamedTuple):
     update: Callable[..., Any]
     """(arrays, leaves, places, errors) -> leaves"""
     read: Callable[..., Any]
-    """(arrays, leaves, places) -> transitions as words"""
+    """(arrays, leaves, places) -> rows"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Kind:
 
     def row_packing(self) -> Packing:
         """How a waiting transition lies in its words: its arrays, and whether it ended."""
-        return Packing.of([*self._arrays(()), np.zeros((), bool)])
+        return Packing.of([*self._arrays(), np.zeros((), bool)])
 
     def sample_packing(self, number: int) -> Packing:
         """How a sample lies in its words: its rows, places, probabilities, and how many held."""
@@ -120,15 +120,11 @@ class Kind:
 
     def stored_packing(self) -> Packing:
         """How a transition lies in its row of the buffer."""
-        return Packing.of(self._arrays(()))
+        return Packing.of(self._arrays())
 
-    def read_packing(self, number: int) -> Packing:
-        """How transitions that were read lie in their words."""
-        return Packing.of(self._arrays((number,)))
-
-    def _arrays(self, batch: tuple[int, ...]) -> list[jax.ShapeDtypeStruct]:
+    def _arrays(self) -> list[jax.ShapeDtypeStruct]:
         pairs = zip(self.shapes, self.dtypes, strict=True)
-        return [jax.ShapeDtypeStruct((*batch, *shape), dtype) for shape, dtype in pairs]
+        return [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in pairs]
 
 
 def own_arrays(buffer: ReplayBuffer[Any]) -> tuple[Any, ...]:
@@ -172,8 +168,8 @@ class Draws:
 
 
 @lru_cache(maxsize=64)
-def programs(kind: Kind, waiting: int) -> Programs:
-    """The programs for buffers of a kind, into which up to `waiting` transitions enter at once."""
+def programs(kind: Kind) -> Programs:
+    """The programs for buffers of a kind."""
     packing = kind.row_packing()
 
     def enter(arrays: Any, leaves: Any, data: Any, number: Any, scores: Any) -> Any:
@@ -199,8 +195,7 @@ def programs(kind: Kind, waiting: int) -> Programs:
         return kind.close(kind.build(arrays).update_priorities(state, places.astype(int), errors))
 
     def read(arrays: Any, leaves: Any, places: Any) -> Any:
-        rows = kind.build(arrays).rows(kind.open(leaves))
-        return kind.read_packing(waiting).pack(rows.read(places))
+        return kind.build(arrays).rows(kind.open(leaves)).words[places]
 
     return Programs(
         enter=jax.jit(enter, donate_argnums=1),

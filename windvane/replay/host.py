@@ -77,7 +77,7 @@ class HostReplay:
         ring = self.buffer.ring_capacity if isinstance(self.buffer, ExplorationReplay) else WAITING
         # No more wait than the ring holds, so that whatever leaves it has entered before.
         self._waiting = Waiting(self._kind.row_packing(), min(WAITING, ring))
-        self._programs = programs(self._kind, self._waiting.most)
+        self._programs = programs(self._kind)
         self._readers: dict[int, list[Callable[[np.ndarray], np.ndarray]]] = {}
         self._added = 0
 
@@ -208,10 +208,8 @@ class HostReplay:
         number = waiting.number - first
         if number > 0:
             places = ((entered + np.arange(waiting.most)) % ring).astype(np.int32)
-            data = np.asarray(self._programs.read(self._arrays, self._state, places))
-            packing = self._kind.read_packing(waiting.most)
-            parts = [packing.reader(index)(data) for index in range(len(packing.shapes))]
-            leaving = self._transitions([part[first : waiting.number] for part in parts])
+            rows = np.asarray(self._programs.read(self._arrays, self._state, places))
+            leaving = self._transitions(self._stored.views(rows[first : waiting.number]))
             scores[first : waiting.number] = _checked_scores(score(leaving), number)
         return scores
 
