@@ -6,6 +6,7 @@ batches; parameters are float32, products are computed in `precision`.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -53,10 +54,6 @@ class Dense(eqx.Module):
 class FrameEncoder(eqx.Module):
     """The paper's: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and followed by 2x2
     max-pooling, then a dense layer.
-
-    A convolution with stride 2 is computed as nine slices and one matrix product, after every 2x2
-    pixels have become one with four times the channels: many runs' convolutions side by side are
-    then one batched product.
     """
 
     first: Float[Array, "6 6 3 filters"]
@@ -89,39 +86,49 @@ class FrameEncoder(eqx.Module):
         """Number of features of a moment."""
         return self.dense.bias.shape[0]
 
-    def __call__(self, frames: UInt8[Array, "n 48 48 3"]) -> Num[Array, "n width"]:
+    def prepare(self, frames: UInt8[Array, "n 48 48 3"]) -> Num[Array, "n 11 11 192"]:
+        """Brightness in [0, 1], cut into patches."""
+        return patches(frames.astype(self.precision) / jnp.asarray(255, self.precision))
+
+    def __call__(self, prepared: Num[Array, "n 11 11 192"]) -> Num[Array, "n width"]:
         """Features of each frame."""
-        x = frames.astype(self.precision) / jnp.asarray(255, self.precision)
-        x = max_pool(leaky_relu(convolve(x, self.first, self.first_bias)))
-        x = jnp.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0)))
+        x = leaky_relu(pooled_convolution(prepared, self.first, self.first_bias))
+        x = patches(jnp.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0))))
         second = jnp.pad(self.second, ((0, 1), (0, 1), (0, 0), (0, 0)))
-        x = max_pool(leaky_relu(convolve(x, second, self.second_bias)))
+        x = leaky_relu(pooled_convolution(x, second, self.second_bias))
         return leaky_relu(self.dense(x.reshape(x.shape[0], -1)))
 
 
-def convolve(
-    x: Num[Array, "n height width channels"],
+def patches(x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns inputs"]:
+    """All 8x8 patches at multiples of 4 pixels: what a 6x6 convolution with stride 2 sees of an
+    image for each 2x2 of its results.
+    """
+    n, height, width, channels = x.shape
+    rows, columns = height // 4, width // 4
+    x = x.reshape(n, rows, 4, columns, 4, channels)
+    x = x.transpose(0, 1, 3, 2, 4, 5).reshape(n, rows, columns, 16 * channels)
+    corners = [x[:, i : i + rows - 1, j : j + columns - 1] for i in (0, 1) for j in (0, 1)]
+    return jnp.concatenate(corners, axis=-1)
+
+
+def pooled_convolution(
+    x: Num[Array, "n rows columns inputs"],
     kernel: Float[Array, "6 6 channels filters"],
     bias: Float[Array, " filters"],
 ) -> Num[Array, "n rows columns filters"]:
-    """A 6x6 convolution with stride 2, not padded."""
-    n, height, width, channels = x.shape
-    filters = kernel.shape[-1]
-    # Every 2x2 pixels become one: a 3x3 convolution with stride 1 is left.
-    x = x.reshape(n, height // 2, 2, width // 2, 2, channels)
-    x = x.transpose(0, 1, 3, 2, 4, 5).reshape(n, height // 2, width // 2, 4 * channels)
-    kernel = kernel.reshape(3, 2, 3, 2, channels, filters).transpose(0, 2, 1, 3, 4, 5)
-    kernel = kernel.reshape(9 * 4 * channels, filters).astype(x.dtype)
-    rows, columns = height // 2 - 2, width // 2 - 2
-    slices = [x[:, i : i + rows, j : j + columns] for i in range(3) for j in range(3)]
-    return jnp.concatenate(slices, axis=-1) @ kernel + bias.astype(x.dtype)
+    """A 6x6 convolution with stride 2, not padded, and 2x2 max-pooling, of `patches`.
 
-
-def max_pool(x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns channels"]:
-    """The largest of every 2x2; an odd row or column at the end is left out."""
-    n, height, width, channels = x.shape
-    x = x[:, : height // 2 * 2, : width // 2 * 2]
-    return x.reshape(n, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4))
+    It is one matrix product, with zeros for the part of a patch that a result does not see: so the
+    pool is a maximum of neighbouring numbers, and products of many runs are one batched product.
+    """
+    channels, filters = kernel.shape[2:]
+    shifted = [
+        jnp.pad(kernel, ((i, 2 - i), (j, 2 - j), (0, 0), (0, 0))) for i in (0, 2) for j in (0, 2)
+    ]
+    matrix = jnp.stack(shifted, axis=3).reshape(2, 4, 2, 4, channels, 4 * filters)
+    matrix = matrix.transpose(0, 2, 1, 3, 4, 5).reshape(64 * channels, 4 * filters)
+    y = (x @ matrix.astype(x.dtype)).reshape(*x.shape[:-1], 4, filters)
+    return y.max(axis=-2) + bias.astype(x.dtype)
 
 
 class FeatureEncoder(eqx.Module):
@@ -142,10 +149,14 @@ class FeatureEncoder(eqx.Module):
         """Number of features of a moment."""
         return self.layers[-1].bias.shape[0]
 
-    def __call__(self, features: Num[Array, "n features"]) -> Num[Array, "n width"]:
-        """Features of the features."""
+    def prepare(self, features: Num[Array, "n features"]) -> Num[Array, "n features"]:
+        """Features in [0, 1]."""
         low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
-        x = ((features.astype(jnp.float32) - low) / (high - low)).astype(self.precision)
+        return ((features.astype(jnp.float32) - low) / (high - low)).astype(self.precision)
+
+    def __call__(self, prepared: Num[Array, "n features"]) -> Num[Array, "n width"]:
+        """Features of the features."""
+        x = prepared
         for layer in self.layers:
             x = leaky_relu(layer(x))
         return x
@@ -217,23 +228,32 @@ class QNetwork(eqx.Module):
     head: DuelingHead
     stack: int = eqx.field(static=True)
 
-    def encode(self, moments: Num[Array, "n k *moment"]) -> Num[Array, "n k width"]:
+    def prepare(self, moments: Num[Array, "k n *moment"]) -> Num[Array, "k n ..."]:
+        """What becomes of moments before any parameter has a part in it: networks can share it."""
+        return _rows(self.encoder.prepare, moments)
+
+    def encode(self, prepared: Num[Array, "k n ..."]) -> Num[Array, "k n width"]:
         """Features of each of k moments."""
-        n, k = moments.shape[:2]
-        return self.encoder(moments.reshape(n * k, *moments.shape[2:])).reshape(n, k, -1)
+        return _rows(self.encoder, prepared)
 
     def judge(
-        self, features: Num[Array, "n stack width"], weights: Float[Array, "n m objectives"]
+        self, features: Num[Array, "stack n width"], weights: Float[Array, "n m objectives"]
     ) -> Float[Array, "n m actions outputs"]:
-        """Q-values of encoded observations for m weight vectors each."""
-        return self.head(features.reshape(features.shape[0], -1), weights)
+        """Q-values of n encoded observations for m weight vectors each."""
+        return self.head(jnp.concatenate(list(features), axis=-1), weights)
 
     def __call__(
         self, observation: Num[Array, "..."], weights: Float[Array, " objectives"]
     ) -> Float[Array, "actions outputs"]:
         """Q-values of one observation for one weight vector."""
-        moments = observation.reshape(1, self.stack, *self.encoder.moment)
-        return self.judge(self.encode(moments), weights[None, None])[0, 0]
+        moments = observation.reshape(self.stack, 1, *self.encoder.moment)
+        return self.judge(self.encode(self.prepare(moments)), weights[None, None])[0, 0]
+
+
+def _rows(function: Callable[[Array], Array], x: Num[Array, "k n ..."]) -> Num[Array, "k n ..."]:
+    """Apply a function of a batch to moments of many observations."""
+    y = function(x.reshape(-1, *x.shape[2:]))
+    return y.reshape(*x.shape[:2], *y.shape[1:])
 
 
 class Architecture(eqx.Module):

@@ -155,16 +155,12 @@ class PolicyPlan(Plan):
     def act(self, memory: None, state: Any) -> tuple[Int[Array, ""], None]:
         """The best action."""
         observation = self.env.observe(state)
-        return _best(self.agent, self.network, observation, self.weights), memory
-
-
-def _best(agent: Agent, network: Any, observation: Any, weights: Any) -> Int[Array, ""]:
-    return jnp.argmax(agent.scalarise(network(observation, weights), weights))
+        return self.agent.act(self.network, observation, self.weights), memory
 
 
 @eqx.filter_jit
 def _act(agent: Agent, network: Any, observations: Any, weights: Any) -> Int[Array, " n"]:
-    return jax.vmap(lambda o, w: _best(agent, network, o, w))(observations, weights)
+    return jax.vmap(lambda o, w: agent.act(network, o, w))(observations, weights)
 
 
 @eqx.filter_jit

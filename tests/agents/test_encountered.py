@@ -16,10 +16,10 @@ def numbered(count: int) -> jax.Array:
 
 def played(key: jax.Array, weights: jax.Array, isnew: jax.Array, room: int) -> Encountered:
     """All but the first are added one by one, if they are new."""
-    keys = jax.random.split(key, len(weights) - 1)
+    chances = jax.random.uniform(key, len(weights) - 1)
     step = lambda memory, item: (memory.add(*item), None)  # noqa: E731
     start = Encountered.start(weights[0], room)
-    return jax.lax.scan(step, start, (weights[1:], isnew, keys))[0]
+    return jax.lax.scan(step, start, (weights[1:], isnew, chances))[0]
 
 
 def test_new_weights_are_remembered_once_and_in_order() -> None:

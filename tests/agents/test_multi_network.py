@@ -124,7 +124,7 @@ def test_a_policy_is_kept_and_taken_up_again(reuse: Any) -> None:
     assert same(jax.tree.map(lambda leaf: leaf[0], policies.networks), rich)
     assert same(online, target)
     # Another policy is trained for the new weights, and back come the old ones.
-    encountered = encountered.add(RIGHT, jnp.asarray(True), key)
+    encountered = encountered.add(RIGHT, jnp.asarray(True), jnp.zeros(()))
     back = Change(jnp.asarray(True), RIGHT, LEFT, encountered, start)
     networks = Networks(quick, other, policies)
     then = changed(agent, pair(networks, networks), pair(back, back), keys)

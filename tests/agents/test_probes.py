@@ -53,7 +53,8 @@ def trained(agent: Agent, env: probes.Probe, schedule: WeightSchedule) -> np.nda
     assert not runs.failed.any()
     network = pick(runs.online, 0)
     weights = jnp.broadcast_to(jnp.asarray([LEFT, RIGHT]), (probes.STATES, 2, 2))
-    return np.asarray(network.judge(network.encode(jnp.eye(probes.STATES)[:, None]), weights))
+    features = network.encode(network.prepare(jnp.eye(probes.STATES)[None]))
+    return np.asarray(network.judge(features, weights))
 
 
 def assert_values(q: np.ndarray, known: dict[int, list[list[float]]]) -> None:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from tests.agents.policies import Model
 from tests.training.runs import initial, pick
@@ -118,7 +119,7 @@ def test_every_step_draws_anew(ten: tuple[RunState, Step]) -> None:
 
     @eqx.filter_jit
     def at(steps: Any) -> Any:
-        stepped, _ = jax.vmap(lambda step: TRAINER.step(run, step))(steps)
+        stepped, _ = jax.vmap(lambda step: TRAINER.step(run, step, TRAINER.draw(run, step)))(steps)
         learned = jax.vmap(lambda step: TRAINER.learn(run, step))(steps)
         return stepped.episode.state.position, learned.loss
 
@@ -126,6 +127,37 @@ def test_every_step_draws_anew(ten: tuple[RunState, Step]) -> None:
     positions, losses = at(jnp.arange(20))
     assert len(np.unique(positions, axis=0)) > 1
     assert len(np.unique(losses)) == 20
+
+
+def test_exploring_does_anything_else_the_best(ten: tuple[RunState, Step]) -> None:
+    run = pick(ten[0], 0)
+    middle = jnp.asarray([5, 9], jnp.int32)
+    run = eqx.tree_at(lambda r: r.episode.state.position, run, middle)
+    best = TRAINER.agent.act(run.online, TRAINER.env.observe(run.episode.state), run.active)
+    step = jnp.asarray(100)
+    chance, epsilon = TRAINER.draw(run, step), TRAINER.epsilon(step)
+
+    @jax.jit
+    def moved(exploring: Any, anything: Any) -> Any:
+        drawn = eqx.tree_at(lambda c: (c.exploring, c.anything), chance, (exploring, anything))
+        return TRAINER.step(run, step, drawn)[0].episode.state.position
+
+    def expected(action: Any) -> Any:
+        return TRAINER.env.step(run.episode.state, action, run.key)[0].position
+
+    for action in range(4):
+        done = jnp.asarray(action)
+        assert np.array_equal(moved(epsilon - 0.01, done), expected(done))
+        assert np.array_equal(moved(epsilon + 0.01, done), expected(best))
+
+
+def test_what_is_drawn_is_uniform(ten: tuple[RunState, Step]) -> None:
+    run = pick(ten[0], 0)
+    drawn = jax.jit(jax.vmap(lambda step: TRAINER.draw(run, step)))(jnp.arange(4000))
+    # Four actions, and quarters of the two numbers: all 64 combinations are as likely.
+    quarters = [np.asarray(x * 4).astype(int) for x in (drawn.exploring, drawn.encounter)]
+    cells = np.asarray(drawn.anything) + 4 * quarters[0] + 16 * quarters[1]
+    assert chisquare(np.bincount(cells, minlength=64)).pvalue > 1e-3
 
 
 def test_neighbours_change_nothing(ten: tuple[RunState, Step]) -> None:
@@ -171,7 +203,12 @@ def test_multi_network_in_the_loop() -> None:
     trainer = eqx.tree_at(lambda t: t.agent, TRAINER, MultiNetwork(room=3))
     generator = np.random.default_rng(0)
     origin = trainer.env.observe(trainer.env.reset(jax.random.key(0)))
-    step = jax.jit(lambda runs, number: jax.vmap(trainer.step, (0, None))(runs, number)[0])
+
+    @jax.jit
+    def step(runs: RunState, number: jax.Array) -> RunState:
+        draw_and_step = lambda run: trainer.step(run, number, trainer.draw(run, number))  # noqa: E731
+        return jax.vmap(draw_and_step)(runs)[0]
+
     judge = jax.jit(jax.vmap(lambda network: network(origin, jnp.ones(2) / 2)))
     runs, changes = initial(trainer, jnp.arange(2)), 0
     models = [Model(3, 0.01), Model(3, 0.01)]

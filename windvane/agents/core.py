@@ -36,11 +36,14 @@ class Encountered(eqx.Module):
         return Encountered(vectors, jnp.ones((), int))
 
     def add(
-        self, new: Float[Array, " objectives"], isnew: Bool[Array, ""], key: Key[Array, ""]
+        self, new: Float[Array, " objectives"], isnew: Bool[Array, ""], chance: Float[Array, ""]
     ) -> "Encountered":
-        """Remember weights, if they are new (beyond the room by Algorithm R)."""
+        """Remember weights, if they are new (beyond the room by Algorithm R).
+
+        `chance` is a uniform draw from [0, 1).
+        """
         room = self.vectors.shape[0]
-        drawn = jax.random.randint(key, (), 0, self.number + 1)
+        drawn = (chance * (self.number + 1).astype(jnp.float32)).astype(int)
         place = jnp.where(self.number < room, self.number, drawn)
         kept = jnp.minimum(place, room - 1)
         # Written in any case, perhaps as it was: to choose between old and new would copy all.
@@ -136,7 +139,7 @@ class Agent(eqx.Module):
         self,
         online: QNetwork,
         target: QNetwork,
-        moments: Num[Array, "n k *moment"],
+        moments: Num[Array, "k n *moment"],
         actions: Int[Array, " n"],
         rewards: Float[Array, "n objectives"],
         terminated: Bool[Array, " n"],
@@ -148,14 +151,14 @@ class Agent(eqx.Module):
         `moments` are those of both observations: one more than the network stacks.
         """
         stack = online.stack
-        before = online.encode(moments[:, :stack])
+        seen = online.prepare(moments)
+        before = online.encode(seen[:stack])
         q = online.judge(before, weights)
         # The networks that make the targets get no gradient.
-        fixed, seen = jax.lax.stop_gradient((online, before))
-        last = fixed.encode(moments[:, stack:])
-        after = jnp.concatenate([seen[:, 1:], last], axis=1)
+        fixed, known = jax.lax.stop_gradient((online, before))
+        after = jnp.concatenate([known[1:], fixed.encode(seen[stack:])])
         next_online = fixed.judge(after, weights)
-        next_target = target.judge(target.encode(moments[:, 1:]), weights)
+        next_target = target.judge(target.encode(seen[1:]), weights)
         discounts = jnp.where(terminated, 0.0, gamma)
         per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
         goals = jax.vmap(per_weights)(next_online, next_target, rewards, discounts, weights)
@@ -168,15 +171,9 @@ class Agent(eqx.Module):
         network: QNetwork,
         observation: Num[Array, "..."],
         weights: Float[Array, " objectives"],
-        epsilon: Float[Array, ""],
-        key: Key[Array, ""],
     ) -> Int[Array, ""]:
-        """Greedy for the weights, but at random with probability epsilon."""
-        explore_key, action_key = jax.random.split(key)
-        q = network(observation, weights)
-        greedy = jnp.argmax(self.scalarise(q, weights))
-        anything = jax.random.randint(action_key, (), 0, q.shape[0])
-        return jnp.where(jax.random.uniform(explore_key) < epsilon, anything, greedy)
+        """The best action for the weights."""
+        return jnp.argmax(self.scalarise(network(observation, weights), weights))
 
 
 def active_only(active: Float[Array, " objectives"], number: int) -> Float[Array, "n 1 objectives"]:

@@ -55,6 +55,18 @@ class Hyperparameters(eqx.Module):
     """Weight vectors remembered for training; of more, a uniform sample."""
 
 
+class Chance(eqx.Module):
+    """All that is left to chance in one step. It depends on nothing that happens, so it is drawn
+    for many steps at once: few large draws are quicker than many small ones.
+    """
+
+    exploring: Float[Array, ""]
+    anything: Int[Array, ""]
+    world: Key[Array, ""]
+    encounter: Float[Array, ""]
+    change: Key[Array, ""]
+
+
 class Step(eqx.Module):
     """What the host is told of one step: all that an episode's record needs, when it `ended`."""
 
@@ -97,10 +109,9 @@ class Trainer(eqx.Module):
     @property
     def optimiser(self) -> optax.GradientTransformation:
         """Stochastic gradient descent with Nesterov's momentum."""
-        return optax.chain(
-            optax.clip_by_global_norm(self.settings.clip_norm),
-            optax.sgd(self.settings.learning_rate, self.settings.momentum, nesterov=True),
-        )
+        s = self.settings
+        descent = optax.sgd(s.learning_rate, s.momentum, nesterov=True)
+        return optax.flatten(optax.chain(optax.clip_by_global_norm(s.clip_norm), descent))
 
     def init(self, seed: Int[Array, ""]) -> RunState:
         """A run before its first step."""
@@ -135,13 +146,23 @@ class Trainer(eqx.Module):
         share = jnp.minimum(step.astype(jnp.float32) / s.epsilon_steps, 1.0)
         return s.epsilon_start + share * (s.epsilon_end - s.epsilon_start)
 
-    def step(self, run: RunState, step: Int[Array, ""]) -> tuple[RunState, Step]:
+    def draw(self, run: RunState, step: Int[Array, ""]) -> Chance:
+        """What chance has in store for a step."""
+        exploring, anything, world, encounter, change = jax.random.split(_at(run.key, 0, step), 5)
+        return Chance(
+            exploring=jax.random.uniform(exploring),
+            anything=jax.random.randint(anything, (), 0, self.env.num_actions),
+            world=world,
+            encounter=jax.random.uniform(encounter),
+            change=change,
+        )
+
+    def step(self, run: RunState, step: Int[Array, ""], chance: Chance) -> tuple[RunState, Step]:
         """Act once, and remember it."""
-        keys = jax.random.split(_at(run.key, 0, step), 4)
         epsilon = self.epsilon(step)
-        observation = self.env.observe(run.episode.state)
-        action = self.agent.act(run.online, observation, run.active, epsilon, keys[0])
-        episode, transition = advance(self.env, run.episode, action, keys[1])
+        greedy = self.agent.act(run.online, self.env.observe(run.episode.state), run.active)
+        action = jnp.where(chance.exploring < epsilon, chance.anything, greedy)
+        episode, transition = advance(self.env, run.episode, action, chance.world)
         reward = transition.reward * self.settings.reward_scale
         experience = eqx.tree_at(lambda e: e.reward, Experience.of(transition), reward)
         score = self._leaving_score(run)
@@ -153,10 +174,10 @@ class Trainer(eqx.Module):
         following = self._weights(run.key, episodes, step + 1)
         active = jnp.where(transition.ended, following, run.active)
         changed = (active != run.active).any()
-        encountered = run.encountered.add(active, changed, keys[2])
+        encountered = run.encountered.add(active, changed, chance.encounter)
         change = Change(changed, run.active, active, run.encountered, episode.state)
         networks = Networks(run.online, run.target, run.memory)
-        networks = self.agent.on_change(networks, change, self.env, keys[3])
+        networks = self.agent.on_change(networks, change, self.env, chance.change)
         run = RunState(
             key=run.key,
             **networks._asdict(),
@@ -181,7 +202,7 @@ class Trainer(eqx.Module):
         weights = self.agent.training_weights(
             run.active, run.encountered, weights_key, s.batch_size
         )
-        moments = jax.vmap(lambda e: e.moments(self.env))(experience)
+        moments = jax.vmap(lambda e: e.moments(self.env), out_axes=1)(experience)
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, learned = grad(
             run.online, run.target, moments, experience.action.astype(int), experience.reward,
@@ -229,11 +250,13 @@ def run_chunk(
     # An accelerator waits less between steps that are laid out one after another.
     unroll = 1 if jax.default_backend() == "cpu" else interval
 
-    def act(runs: RunState, step: Int[Array, ""]) -> tuple[RunState, Step]:
-        return jax.vmap(trainer.step, (0, None))(runs, step)
+    def act(runs: RunState, of: tuple[Int[Array, ""], Chance]) -> tuple[RunState, Step]:
+        return jax.vmap(trainer.step, (0, None, 0))(runs, *of)
 
     def cycle(runs: RunState, begin: Int[Array, ""]) -> tuple[RunState, Step]:
-        runs, told = jax.lax.scan(act, runs, begin + jnp.arange(interval), unroll=unroll)
+        steps = begin + jnp.arange(interval)
+        chances = jax.vmap(jax.vmap(trainer.draw, (0, None)), (None, 0))(runs, steps)
+        runs, told = jax.lax.scan(act, runs, (steps, chances), unroll=unroll)
         end = begin + interval
         if learning:
             runs = jax.vmap(trainer.learn, (0, None))(runs, end)
