@@ -127,7 +127,7 @@ def train(episodes: int) -> np.ndarray:
                 wanted[: BATCH // 2] = weights
 
                 # --- replay ---
-                batch, places, _ = replay.sample(BATCH)
+                batch, places, _ = replay.sample(BATCH, newest=INTERVAL)
                 errors = agent.learn(batch, wanted)
                 replay.update_priorities(places, errors)
                 # --- end ---

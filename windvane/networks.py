@@ -216,8 +216,10 @@ class DuelingHead(eqx.Module):
         x = x.reshape(n * m, 2, -1).transpose(1, 0, 2)
         for kernel, bias in zip(self.layers, self.biases, strict=True):
             x = leaky_relu(x @ kernel.astype(dtype) + bias.astype(dtype)[:, None])
-        value = self.value(x[0]).astype(jnp.float32).reshape(n, m, 1, -1)
-        advantage = self.advantage(x[1]).astype(jnp.float32).reshape(n, m, self.actions, -1)
+        # Actions differ by less than what bfloat16 can tell apart in their values.
+        x = x.astype(jnp.float32)
+        value = self.value(x[0]).reshape(n, m, 1, -1)
+        advantage = self.advantage(x[1]).reshape(n, m, self.actions, -1)
         return value + advantage - advantage.mean(2, keepdims=True)
 
 

@@ -57,6 +57,17 @@ def test_updates_change_what_is_sampled() -> None:
     assert (transitions["number"] == 7).all()
 
 
+def test_a_batch_may_begin_with_the_newest() -> None:
+    replay = HostReplay(STANDARD, EXAMPLE)
+    fill(replay, 0, 100)
+    transitions, _, probabilities = replay.sample(8, newest=3)
+    assert transitions["number"][:3].tolist() == [99, 98, 97]
+    assert np.allclose(probabilities, 1 / 50)
+    for wrong in (-1, 9):
+        with pytest.raises(InputError, match="newest transitions of a batch must be"):
+            replay.sample(8, newest=wrong)
+
+
 def test_samples_have_their_share() -> None:
     replay = HostReplay(STANDARD, EXAMPLE, seed=3)
     fill(replay, 0, 50)

@@ -32,14 +32,14 @@ RULES = {
 @eqx.filter_jit
 def fill(buffer, key, numbers, scores):
     """Add transitions that are known by their numbers; every fifth ends its episode."""
-
-    def step(state, item):
-        number, score = item
-        transition = (number, jnp.stack([number % 7, number % 3]).astype(jnp.float32))
-        return buffer.add(state, transition, number % 5 == 4, score), None
-
     state = buffer.init((numbers[0], jnp.zeros(2)), key)
+    step = lambda state, item: (add(buffer, state, *item), None)  # noqa: E731
     return jax.lax.scan(step, state, (numbers, scores))[0]
+
+
+def add(buffer, state, number, score):
+    transition = (number, jnp.stack([number % 7, number % 3]).astype(jnp.float32))
+    return buffer.add(state, transition, number % 5 == 4, score)
 
 
 def held(buffer, state) -> list[int]:
@@ -166,7 +166,27 @@ def test_priorities_by_hand(rule: str) -> None:
     assert float(buffer.rows(state).priorities[first]) == pytest.approx(0.01**2)
     state = buffer.update_priorities(state, places[:1], jnp.asarray([-2.0]))
     assert float(buffer.rows(state).priorities[first]) == pytest.approx(2.01**2)
-    assert float(buffer.rows(state).highest) == pytest.approx(2.01**2)
+    # Newcomers have the mean of what was set last.
+    state = buffer.update_priorities(state, places[:2], jnp.asarray([1.0, 3.0]))
+    state = eqx.filter_jit(add)(buffer, state, jnp.asarray(50), jnp.asarray(0.5))
+    newest = buffer.sample(state, jax.random.key(1), 1, newest=1).places
+    expected = (1.01**2 + 3.01**2) / 2
+    assert float(buffer.rows(state).priorities[newest[0]]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("added", [5, 50, 200])
+def test_a_batch_may_begin_with_the_newest(rule: str, added: int) -> None:
+    buffer = RULES[rule](64)
+    state = fill(buffer, KEY, jnp.arange(added), jnp.linspace(0, 1, added))
+    sample = eqx.filter_jit(buffer.sample)
+    batch = sample(state, jax.random.key(1), 5, newest=3)
+    assert np.asarray(batch.transitions[0])[:3].tolist() == [added - 1, added - 2, added - 3]
+    drawn = sample(state, jax.random.key(1), 5)
+    assert np.array_equal(batch.places[3:], drawn.places[3:])
+    # Those that have left the ring again, or never were, are drawn instead.
+    many = np.asarray(sample(state, jax.random.key(1), 60, newest=60).transitions[0]).tolist()
+    assert set(many) <= set(held(buffer, state))
 
 
 @pytest.mark.parametrize("rule", RULES)

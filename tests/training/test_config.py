@@ -9,6 +9,7 @@ import jaxtyping
 import pytest
 
 from windvane.agents.conditioned import ConditionedNetwork
+from windvane.agents.multi_network import MultiNetwork
 from windvane.errors import InputError
 from windvane.networks import Architecture
 from windvane.replay.diverse import DiverseReplay
@@ -20,7 +21,7 @@ from windvane.weights import FixedWeights
 OTHERS = {
     "env": "dst", "observation": "features", "agent": "naive", "replay": "sel",
     "weights": "regular", "precision": "float32", "seeds": (7, 2), "weights_every": 3,
-    "trajectories": 9, "encoder_depth": 2,
+    "trajectories": 9, "encoder_depth": 2, "reuse": "partial",
 }  # fmt: skip
 
 
@@ -44,6 +45,8 @@ def test_every_part_gets_its_settings() -> None:
     assert trainer.architecture == Architecture(32, 3, 1, "float32")
     assert isinstance(trainer.replay, DiverseReplay)
     assert trainer.replay.trajectories == 12
+    several = TrainConfig.preset("quick-dst", agent="mn", kappa=0.1, reuse="partial", room=5)
+    assert several.build().agent == MultiNetwork(0.1, "partial", 5)
     assert TrainConfig().build().replay.trajectories == 10_000  # type: ignore[attr-defined]
 
 

@@ -30,7 +30,7 @@ TRAINER = Trainer(
     SparseChanges(2, every=25),
     Architecture(width=16, depth=1),
     Hyperparameters(
-        batch_size=8, epsilon_steps=200, target_interval=50, reward_scale=0.01, encountered=8
+        batch_size=8, epsilon_steps=200, target_interval=12, reward_scale=0.01, encountered=8
     ),
 )
 
@@ -160,6 +160,17 @@ def test_what_is_drawn_is_uniform(ten: tuple[RunState, Step]) -> None:
     assert chisquare(np.bincount(cells, minlength=64)).pvalue > 1e-3
 
 
+def test_the_target_is_copied_every_so_many_gradient_steps() -> None:
+    runs, _ = played(TRAINER, initial(TRAINER, jnp.arange(2)), 12)
+    copied = jax.tree.map(np.asarray, runs.online)
+    assert same(runs.target, copied)
+    runs, _ = run_chunk((TRAINER, jnp.asarray(48), 11, True), runs)
+    assert same(runs.target, copied)
+    assert not same(runs.online, copied)
+    runs, _ = run_chunk((TRAINER, jnp.asarray(92), 1, True), runs)
+    assert same(runs.target, runs.online)
+
+
 def test_neighbours_change_nothing(ten: tuple[RunState, Step]) -> None:
     """Alone, sums may be rounded in another order: draws are the same, numbers nearly."""
     runs, told = ten
@@ -187,6 +198,17 @@ def test_a_run_that_comes_to_nonsense_fails_alone() -> None:
     for leaf, unharmed in zip(arrays(ended), arrays(healthy), strict=True):
         assert np.array_equal(leaf[rest], unharmed[rest])
     assert np.array_equal(told.loss[:, rest], told_healthy.loss[:, rest])
+
+
+def test_an_update_without_bounds_is_not_made() -> None:
+    """The loss is still a number, and yet parameters would be none after the update."""
+    runs = initial(TRAINER, jnp.arange(2))
+    momentum, structure = jax.tree.flatten(runs.optimiser)
+    poisoned = jax.tree.unflatten(structure, [leaf.at[1, 0].set(jnp.inf) for leaf in momentum])
+    ended, _ = played(TRAINER, eqx.tree_at(lambda r: r.optimiser, runs, poisoned), 1)
+    assert ended.failed.tolist() == [False, True]
+    assert np.isfinite(ended.loss).all()
+    assert same(pick(ended.online, 1), pick(initial(TRAINER, jnp.arange(2)).online, 1))
 
 
 def noisy(network: Any, generator: np.random.Generator) -> Any:

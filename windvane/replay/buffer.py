@@ -4,6 +4,7 @@ A buffer is frozen parameters plus pure functions on a state. Transitions may be
 arrays. Retention rules decide which rows live; a row with priority 0 is not held.
 """
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -25,25 +26,25 @@ RUN = BLOCK
 
 
 class Rows(eqx.Module):
-    """Transitions, packed into words, and their priorities. `highest` is the largest ever given."""
+    """Transitions, packed into words, and their priorities; `newcomer` is a new one's."""
 
     words: UInt32[Array, "rows words"]
     priorities: Priorities
-    highest: Float[Array, ""]
+    newcomer: Float[Array, ""]
     packing: Packing = eqx.field(static=True)
 
     @staticmethod
-    def empty(example: PyTree[Array], number: int, highest: float) -> "Rows":
+    def empty(example: PyTree[Array], number: int, newcomer: float) -> "Rows":
         """`number` rows for transitions like `example`, none of them held."""
         packing = Packing.of(example)
         blank = jnp.zeros((number, packing.size), jnp.uint32)
-        return Rows(blank, Priorities.zeros(number), jnp.asarray(highest, jnp.float32), packing)
+        return Rows(blank, Priorities.zeros(number), jnp.asarray(newcomer, jnp.float32), packing)
 
     def write(self, place: Int[Array, ""], transition: PyTree[Array]) -> "Rows":
-        """Store a transition; as new it gets the highest priority, so that it is seen soon."""
+        """Store a transition."""
         words = self.words.at[place].set(self._pack(transition))
-        priorities = self.priorities.set(place[None], self.highest[None])
-        return Rows(words, priorities, self.highest, self.packing)
+        priorities = self.priorities.set(place[None], self.newcomer[None])
+        return self._with(words=words, priorities=priorities)
 
     def replace(
         self, place: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
@@ -57,8 +58,9 @@ class Rows(eqx.Module):
         words = moved.at[place].set(self._pack(transition))
         # One change of both priorities: two in a row would copy them all in between.
         places = jnp.stack([jnp.where(to < size, to, self.priorities.places.size), place])
-        values = jnp.stack([self.priorities[place], self.highest])
-        return Rows(words, self.priorities.set(places, values), self.highest, self.packing)
+        values = jnp.stack([self.priorities[place], self.newcomer])
+        priorities = self.priorities.set(places, values)
+        return self._with(words=words, priorities=priorities)
 
     def move_run(
         self,
@@ -76,11 +78,14 @@ class Rows(eqx.Module):
         there = jnp.where(kept, target, source)
         words = jax.lax.dynamic_update_slice_in_dim(self.words, run, there, 0)
         priorities = self.priorities.move_run(source, target, number, kept)
-        return Rows(words, priorities, self.highest, self.packing)
+        return self._with(words=words, priorities=priorities)
 
     def read(self, places: Int[Array, " n"]) -> PyTree[Array]:
         """Transitions of some rows."""
         return jax.vmap(self.packing.unpack)(self.words[places])
+
+    def _with(self, **changed: Any) -> "Rows":
+        return dataclasses.replace(self, **changed)
 
     def _pack(self, transition: PyTree[Array]) -> UInt32[Array, " words"]:
         check_transition(self.packing, transition)
@@ -126,6 +131,15 @@ class ReplayBuffer(eqx.Module, Generic[State]):
     def size(self, state: State) -> Int[Array, ""]:
         """Number of transitions held."""
 
+    @abstractmethod
+    def next_place(self, state: State) -> Int[Array, ""]:
+        """Where in the ring of the newest transitions the next one will lie."""
+
+    @property
+    def ring_capacity(self) -> int:
+        """Transitions in the first-in first-out half."""
+        return self.capacity - self.capacity // 2
+
     def rows(self, state: State) -> Rows:
         """All rows of a state, held or not: every state keeps them as `rows`."""
         return state.rows  # type: ignore[attr-defined]
@@ -134,28 +148,36 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         """`number` rows, none held; the first transitions count as having an error of 1."""
         return Rows.empty(example, number, (1.0 + self.epsilon) ** self.alpha)
 
-    def sample(self, state: State, key: Key[Array, ""], number: int) -> Batch:
-        """Draw transitions in proportion to their priorities, perhaps the same one more than once.
+    def sample(self, state: State, key: Key[Array, ""], number: int, newest: int = 0) -> Batch:
+        """The `newest` transitions, last first, and for the rest of the batch some that are drawn
+        in proportion to their priorities, perhaps one more than once.
 
         As many must be held. A compiled program cannot complain about that, and would draw from
         whatever is held.
         """
         if not 1 <= number <= self.capacity:
             raise InputError(f"a batch must be of 1 to {self.capacity} transitions, not {number!r}")
+        if not 0 <= newest <= number:
+            raise InputError(
+                f"of a batch of {number}, 0 to {number} can be the newest, not {newest!r}"
+            )
         held = self.size(state)
         if not isinstance(held, Tracer) and number > int(held):
             raise InputError(f"cannot sample {number} transitions: {int(held)} are held")
-        places, probabilities = self.draw(state, jax.random.uniform(key, (DRAWS, number)))
+        draws = jax.random.uniform(key, (DRAWS, number))
+        places, probabilities = self.draw(state, draws, newest)
         return Batch(self.rows(state).read(places), places, probabilities)
 
     def draw(
-        self, state: State, draws: Float[Array, "draws n"]
+        self, state: State, draws: Float[Array, "draws n"], newest: int | Int[Array, ""] = 0
     ) -> tuple[Int[Array, " n"], Float[Array, " n"]]:
         """Where the transitions of a sample lie, and how likely each was, by given random numbers,
         uniform in [0, 1).
         """
-        priorities = self.rows(state).priorities
-        places = priorities.locate(draws)
+        priorities, age = self.rows(state).priorities, jnp.arange(draws.shape[1])
+        recent = (self.next_place(state) - 1 - age) % self.ring_capacity
+        wanted = (age < jnp.minimum(newest, self.ring_capacity)) & (priorities[recent] > 0)
+        places = jnp.where(wanted, recent, priorities.locate(draws))
         return places, priorities[places] / priorities.total
 
     def update_priorities(
@@ -163,14 +185,16 @@ class ReplayBuffer(eqx.Module, Generic[State]):
     ) -> State:
         """Set the priorities of sampled transitions from their new errors.
 
-        A transition that was dropped since it was sampled stays dropped.
+        A transition that was dropped since it was sampled stays dropped. Newcomers will have the
+        mean of these priorities: the largest so far would, after a single large error, make all
+        later batches consist of newcomers.
         """
         rows = self.rows(state)
         fresh = (jnp.abs(errors) + self.epsilon) ** self.alpha
         held = rows.priorities[places] > 0
         priorities = rows.priorities.set(places, jnp.where(held, fresh, 0.0))
-        highest = jnp.maximum(rows.highest, jnp.where(held, fresh, 0.0).max())
-        return eqx.tree_at(self.rows, state, Rows(rows.words, priorities, highest, rows.packing))
+        changed = dataclasses.replace(rows, priorities=priorities, newcomer=fresh.mean())
+        return eqx.tree_at(self.rows, state, changed)
 
     def importance_weights(self, state: State, batch: Batch, beta: float) -> Float[Array, " n"]:
         """(n p)^-beta, scaled so that the largest of the batch is 1; the paper uses none."""

@@ -50,7 +50,7 @@ class Programs(NamedTuple):
     enter: Callable[..., Any]
     """(arrays, leaves, words, number, scores) -> leaves"""
     sample: Callable[..., Any]
-    """(arrays, leaves, draws) -> sample as words"""
+    """(arrays, leaves, draws, newest) -> sample as words"""
     update: Callable[..., Any]
     """(arrays, leaves, places, errors) -> leaves"""
     read: Callable[..., Any]
@@ -183,9 +183,9 @@ def programs(kind: Kind) -> Programs:
 
         return kind.close(jax.lax.fori_loop(0, number, step, kind.open(leaves)))
 
-    def sample(arrays: Any, leaves: Any, draws: Any) -> Any:
+    def sample(arrays: Any, leaves: Any, draws: Any, newest: Any) -> Any:
         buffer, state = kind.build(arrays), kind.open(leaves)
-        places, probabilities = buffer.draw(state, draws)
+        places, probabilities = buffer.draw(state, draws, newest)
         # Rows cross as they are: the host takes them apart for less.
         parts = (buffer.rows(state).words[places], places, probabilities, buffer.size(state))
         return kind.sample_packing(draws.shape[1]).pack(parts)

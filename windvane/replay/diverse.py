@@ -12,6 +12,7 @@ The decision is made on the table of trajectories alone, which is small; rows ar
 place, a run at a time. Many buffers side by side stay fast because neither step touches all rows.
 """
 
+import dataclasses
 from typing import Any, final
 
 import equinox as eqx
@@ -136,11 +137,6 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         return self.capacity // 2
 
     @property
-    def ring_capacity(self) -> int:
-        """Transitions in the first-in first-out half."""
-        return self.capacity - self.diverse_capacity
-
-    @property
     def _diverse_rows(self) -> int:
         # Room behind the trajectories makes moving them together a rare event.
         rows = self.diverse_capacity + max(self.diverse_capacity // 4, RUN) + RUN
@@ -188,6 +184,10 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         ring = self._make_room(state.ring, leaving)
         rows = rows.write(ring.write, transition)
         return DiverseReplayState(rows, self._append(ring, transition, ended), diverse)
+
+    def next_place(self, state: DiverseReplayState) -> Int[Array, ""]:
+        """Right after the newest."""
+        return state.ring.write
 
     def size(self, state: DiverseReplayState) -> Int[Array, ""]:
         """Number of transitions held in both halves."""
@@ -347,7 +347,8 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         end = end + diverse.lengths[verdict.slot]
         diverse = eqx.tree_at(lambda d: (d.offsets, d.end), diverse, (offsets, end))
         verdict = eqx.tree_at(lambda v: v.removed, verdict, jnp.zeros((), int))
-        return Rows(words, priorities, rows.highest, rows.packing), diverse, verdict
+        rows = dataclasses.replace(rows, words=words, priorities=priorities)
+        return rows, diverse, verdict
 
     def _make_room(self, ring: Ring, leaving: Leaving) -> Ring:
         """The ring without what leaves it, a complete trajectory or the running one's beginning."""

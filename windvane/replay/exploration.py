@@ -41,11 +41,6 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
         self.alpha, self.epsilon = alpha, epsilon
 
-    @property
-    def ring_capacity(self) -> int:
-        """Transitions in the first-in first-out half."""
-        return self.capacity - self.capacity // 2
-
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> ExplorationReplayState:
         """Nothing held. The key is not used."""
         del key
@@ -88,6 +83,10 @@ class ExplorationReplay(ReplayBuffer[ExplorationReplayState]):
         to = jnp.where(better, ring + block * state.scores.shape[1] + within, self.capacity)
         rows = state.rows.replace(place, transition, to)
         return ExplorationReplayState(rows, state.added + 1, scores, lowest)
+
+    def next_place(self, state: ExplorationReplayState) -> Int[Array, ""]:
+        """Right after the newest."""
+        return state.added % self.ring_capacity
 
     def size(self, state: ExplorationReplayState) -> Int[Array, ""]:
         """Number of transitions held."""

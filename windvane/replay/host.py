@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import InputError, require_int, require_positive_int
 from windvane.packing import Packing
 from windvane.replay.buffer import ReplayBuffer, check_transition
 from windvane.replay.crossing import Draws, Kind, Waiting, own_arrays, programs
@@ -104,13 +104,20 @@ class HostReplay:
         self._waiting.put(leaves, bool(ended))
         self._added += 1
 
-    def sample(self, number: int) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Transitions, their places (for `update_priorities`), and how likely each was."""
+    def sample(self, number: int, newest: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Transitions, their places (for `update_priorities`), and how likely each was.
+
+        The first are the `newest`, as many as were added since the last batch, say: so each gets a
+        priority of its own soon.
+        """
         number = require_positive_int("a batch", number, self.buffer.capacity)
+        newest = require_int("the newest transitions of a batch", newest, 0, number)
         self._enter()
         if number > self._added:
             raise InputError(f"cannot sample {number} transitions: {len(self)} are held")
-        data = np.asarray(self._programs.sample(self._arrays, self._state, self._draws(number)))
+        data = np.asarray(
+            self._programs.sample(self._arrays, self._state, self._draws(number), np.int32(newest))
+        )
         rows, places, probabilities, held = [read(data) for read in self._sample_readers(number)]
         if number > held:
             raise InputError(f"cannot sample {number} transitions: {held} are held")

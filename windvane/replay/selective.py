@@ -36,11 +36,6 @@ class SelectiveReplay(ReplayBuffer[SelectiveReplayState]):
         self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
         self.alpha, self.epsilon = alpha, epsilon
 
-    @property
-    def ring_capacity(self) -> int:
-        """Transitions in the first-in first-out half."""
-        return self.capacity - self.capacity // 2
-
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> SelectiveReplayState:
         """Nothing held; `key` decides what the reservoir will keep."""
         rows = self.empty_rows(example, self.capacity)
@@ -62,6 +57,10 @@ class SelectiveReplay(ReplayBuffer[SelectiveReplayState]):
         to = jnp.where(leaving >= 0, ring + chosen, self.capacity)
         rows = state.rows.replace(place, transition, to)
         return SelectiveReplayState(rows, state.added + 1, state.key)
+
+    def next_place(self, state: SelectiveReplayState) -> Int[Array, ""]:
+        """Right after the newest."""
+        return state.added % self.ring_capacity
 
     def size(self, state: SelectiveReplayState) -> Int[Array, ""]:
         """Number of transitions held."""

@@ -49,6 +49,15 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
         rows = state.rows.write(state.added % self.capacity, transition)
         return StandardReplayState(rows, state.added + 1)
 
+    @property
+    def ring_capacity(self) -> int:
+        """All of it is first-in first-out."""
+        return self.capacity
+
+    def next_place(self, state: StandardReplayState) -> Int[Array, ""]:
+        """Right after the newest."""
+        return state.added % self.ring_capacity
+
     def size(self, state: StandardReplayState) -> Int[Array, ""]:
         """Number of transitions held."""
         return jnp.minimum(state.added, self.capacity)

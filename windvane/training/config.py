@@ -19,6 +19,7 @@ from windvane.training.settings import (
     PrecisionName,
     PresetName,
     ReplayName,
+    ReuseName,
     Settings,
     WeightsName,
 )
@@ -159,12 +160,14 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "agent": get_args(AgentName),
     "replay": get_args(ReplayName),
     "weights": get_args(WeightsName),
+    "reuse": get_args(ReuseName),
     "precision": get_args(PrecisionName),
 }
 _OPTIONAL = ("weights_every", "trajectories")
 _WHOLE = dict.fromkeys(
     (*_OPTIONAL, "steps", "epsilon_steps", "batch_size", "update_interval", "target_interval",
-     "learning_starts", "encountered", "width", "depth", "encoder_depth", "capacity", "chunk"),
+     "learning_starts", "encountered", "room", "width", "depth", "encoder_depth", "capacity",
+     "chunk"),
     1,
 )  # fmt: skip
 _POSITIVE, _SHARE = _Range(0, open_low=True), _Range(0, 1)
@@ -176,6 +179,7 @@ _NUMBERS = {
     "epsilon_start": _SHARE,
     "epsilon_end": _SHARE,
     "reward_scale": _POSITIVE,
+    "kappa": _Range(0),
     "priority_exponent": _Range(0),
     "priority_offset": _POSITIVE,
     "checkpoint_seconds": _Range(0),

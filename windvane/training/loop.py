@@ -46,7 +46,7 @@ class Hyperparameters(eqx.Module):
     update_interval: int = 4
     """Steps between gradient steps."""
     target_interval: int = 150
-    """Steps between copies of the network to the target network."""
+    """Gradient steps between copies of the network to the target network."""
     learning_starts: int = 100
     """Steps before the first gradient step."""
     reward_scale: float = 1.0
@@ -197,7 +197,8 @@ class Trainer(eqx.Module):
         """One gradient step on a batch of memories."""
         sample_key, weights_key = jax.random.split(_at(run.key, 1, step))
         s = self.settings
-        batch = self.replay.sample(run.replay, sample_key, s.batch_size)
+        newest = min(s.update_interval, s.batch_size)
+        batch = self.replay.sample(run.replay, sample_key, s.batch_size, newest)
         experience = batch.transitions
         weights = self.agent.training_weights(
             run.active, run.encountered, weights_key, s.batch_size
@@ -211,7 +212,7 @@ class Trainer(eqx.Module):
         updates, optimiser = self.optimiser.update(gradient, run.optimiser)
         online = eqx.apply_updates(run.online, updates)
         # A run that has come to nonsense is left as it was, and its neighbours go on.
-        failed = run.failed | ~jnp.isfinite(learned.loss)
+        failed = run.failed | ~(jnp.isfinite(learned.loss) & _finite(optimiser))
         kept = where(failed, (run.online, run.optimiser), (online, optimiser))
         errors = jnp.where(failed, 0.0, learned.errors)
         replay = self.replay.update_priorities(run.replay, batch.places, errors)
@@ -260,12 +261,17 @@ def run_chunk(
         end = begin + interval
         if learning:
             runs = jax.vmap(trainer.learn, (0, None))(runs, end)
-        due = end // copying > begin // copying
+        due = end // interval % copying == 0
         target = once(due, lambda _: runs.online, runs.target)
         return eqx.tree_at(lambda r: r.target, runs, target), told
 
     runs, told = jax.lax.scan(cycle, runs, first + interval * jnp.arange(cycles))
     return runs, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), told)
+
+
+def _finite(tree: PyTree[Array]) -> Bool[Array, ""]:
+    """Whether all numbers of a tree are."""
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 def _purpose(key: Key[Array, ""], number: int) -> Key[Array, ""]:

@@ -50,7 +50,7 @@ def make_agent(config: TrainConfig) -> Agent:
         case "mn":
             from windvane.agents.multi_network import MultiNetwork
 
-            return MultiNetwork()
+            return MultiNetwork(kappa=config.kappa, reuse=config.reuse, room=config.room)
 
 
 def make_replay(config: TrainConfig, env: Environment[Any]) -> ReplayBuffer[Any]:

@@ -11,6 +11,7 @@ ObservationName = Literal["pixels", "features"]
 AgentName = Literal["cn", "cn-active", "cn-uvfa", "uvfa", "mn", "mo", "naive"]
 ReplayName = Literal["standard", "der", "sel", "exp"]
 WeightsName = Literal["sparse", "regular"]
+ReuseName = Literal["full", "partial"]
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 PresetName = Literal["paper-minecart", "paper-dst", "quick-dst"]
 
@@ -56,13 +57,20 @@ class Settings:
     update_interval: int = 4
     """Steps between gradient steps."""
     target_interval: int = 150
-    """Steps between copies of the network to the target network."""
+    """Gradient steps between copies of the network to the target network."""
     learning_starts: int = 100
     """Steps before the first gradient step."""
     reward_scale: float = 1.0
     """What rewards are multiplied by before anything is learned from or reported of them."""
     encountered: int = 16_384
     """Weight vectors remembered for training; of more, a uniform sample."""
+
+    kappa: float = 0.01
+    """Of mn: how much better a policy must be than a newer one to stand against it."""
+    reuse: ReuseName = "full"
+    """Of mn: whether a policy's last layers are copied, too, when the weights change."""
+    room: int = 24
+    """Of mn: most policies that are kept."""
 
     width: int = 512
     """Units of every dense layer."""
