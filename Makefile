@@ -9,8 +9,9 @@ OUT := demo-out
 DEMO := --preset quick-dst --weights regular --steps 100000 --seeds 5
 BENCH := .venv-bench
 TORCH ?= torch==2.13.0
+PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay oracle-data oracle-check clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training oracle-data oracle-check clean
 
 help:
 	@echo "make demo    train CN beside MO, draw their regret; optimal values, animations; into $(OUT)/"
@@ -18,6 +19,7 @@ help:
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
 	@echo "make bench-replay  replay buffers beside morl-baselines', into results/replay.md"
+	@echo "make bench-training  training beside morl-baselines' agents, into results/training-speed.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make lint    ruff alone; make format mends what it can"
@@ -70,15 +72,19 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.environments --out results/environments.md
 
 # Only the peer needs PyTorch, so both go into a virtual environment of their own. Without --no-deps
-# the peer would bring along far more than its two buffers need.
-$(BENCH)/.installed: pyproject.toml
+# the peer would bring along far more than it imports for its buffers and agents, which is PEER.
+# pycddlib is compiled where it is installed and needs a C compiler; setuptools holds distutils.
+$(BENCH)/.installed: pyproject.toml Makefile
 	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . '$(TORCH)'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . '$(TORCH)' $(PEER)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps morl-baselines==1.3.0
 	@touch $@
 
 bench-replay: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.replay --out results/replay.md
+
+bench-training: $(BENCH)/.installed
+	$(BENCH)/bin/python -m benchmarks.training --out results/training-speed.md
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
