@@ -1,0 +1,1 @@
+"""The paper's experiments: what it published, to hold results against."""
