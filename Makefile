@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
-DEMO := --preset quick-dst --weights regular --steps 100000 --seeds 5
+DEMO := --preset quick-dst --weights regular --steps 200000 --seeds 5
 BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
