@@ -331,7 +331,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
     write(
         "# How quickly agents train",
-        f"`python -m benchmarks.training`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
+        f"`{' '.join(['python -m benchmarks.training', *sys.argv[1:]])}`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, jax {jax.__version__}, "
         f"numpy {np.__version__}, torch {version('torch')}, morl-baselines {PEER_VERSION}, "
         f"mo-gymnasium {version('mo-gymnasium')}; load {os.getloadavg()[0]:.1f} before it began",
