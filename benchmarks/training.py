@@ -324,6 +324,7 @@ def floor_row(kind: str, turns: Turns, floor: Floor) -> list[str]:
 def compare(arguments: argparse.Namespace) -> None:
     """All of the page; a part is printed as soon as it is measured."""
     parts: list[str] = []
+    command = " ".join(["python -m benchmarks.training", *sys.argv[1:]])
 
     def write(*more: str) -> None:
         parts.extend(more)
@@ -331,7 +332,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
     write(
         "# How quickly agents train",
-        f"`{' '.join(['python -m benchmarks.training', *sys.argv[1:]])}`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
+        f"`{command}`, {datetime.now(UTC):%Y-%m-%d}, {processor()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}, jax {jax.__version__}, "
         f"numpy {np.__version__}, torch {version('torch')}, morl-baselines {PEER_VERSION}, "
         f"mo-gymnasium {version('mo-gymnasium')}; load {os.getloadavg()[0]:.1f} before it began",
