@@ -4,7 +4,6 @@ An agent is frozen parameters plus pure functions; its networks are held by the 
 may differ is which weight vectors a transition is trained on, and what the network's values are.
 """
 
-from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -104,7 +103,6 @@ class Agent(eqx.Module):
         del change, env, key
         return networks
 
-    @abstractmethod
     def training_weights(
         self,
         active: Float[Array, " objectives"],
@@ -112,7 +110,9 @@ class Agent(eqx.Module):
         key: Key[Array, ""],
         number: int,
     ) -> Float[Array, "n m objectives"]:
-        """The m weight vectors that each of `number` transitions is trained on."""
+        """The m weight vectors that each of `number` transitions is trained on: the active ones."""
+        del encountered, key
+        return active_only(active, number)
 
     def scalarise(
         self, q: Float[Array, "actions outputs"], weights: Float[Array, " objectives"]

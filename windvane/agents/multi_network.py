@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from windvane.agents.core import Agent, Change, Encountered, Networks, active_only
+from windvane.agents.core import Agent, Change, Networks
 from windvane.batching import together, where
 from windvane.envs.environment import Environment
 from windvane.errors import InputError, choose, is_number, require_positive_int
@@ -48,17 +48,6 @@ class MultiNetwork(Agent):
         require_positive_int("the room for policies", self.room)
         if is_number(self.kappa) and self.kappa < 0:
             raise InputError(f"kappa must be 0 or more, not {self.kappa!r}")
-
-    def training_weights(
-        self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
-        key: Key[Array, ""],
-        number: int,
-    ) -> Float[Array, "n m objectives"]:
-        """The active weights."""
-        del encountered, key
-        return active_only(active, number)
 
     def remember(self, network: QNetwork) -> PolicySet:
         """No policies yet."""

@@ -2,9 +2,7 @@
 
 from typing import ClassVar, final
 
-from jaxtyping import Array, Float, Key
-
-from windvane.agents.core import Agent, Encountered, active_only
+from windvane.agents.core import Agent
 
 
 @final
@@ -12,14 +10,3 @@ class MultiObjectiveDQN(Agent):
     """Scalarised deep Q-learning; when the weights change, it starts from what it has."""
 
     conditioned: ClassVar[bool] = False
-
-    def training_weights(
-        self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
-        key: Key[Array, ""],
-        number: int,
-    ) -> Float[Array, "n m objectives"]:
-        """The active weights."""
-        del encountered, key
-        return active_only(active, number)

@@ -3,9 +3,9 @@
 from typing import ClassVar, final
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from windvane.agents.core import Agent, Encountered, active_only
+from windvane.agents.core import Agent
 
 
 @final
@@ -13,17 +13,6 @@ class Naive(Agent):
     """Every objective has its own greedy policy, so values do not show what a trade-off costs."""
 
     conditioned: ClassVar[bool] = False
-
-    def training_weights(
-        self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
-        key: Key[Array, ""],
-        number: int,
-    ) -> Float[Array, "n m objectives"]:
-        """The active weights, which the targets do not look at."""
-        del encountered, key
-        return active_only(active, number)
 
     def target(
         self,

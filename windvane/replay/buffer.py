@@ -44,7 +44,7 @@ class Rows(eqx.Module):
         """Store a transition."""
         words = self.words.at[place].set(self._pack(transition))
         priorities = self.priorities.set(place[None], self.newcomer[None])
-        return self._with(words=words, priorities=priorities)
+        return dataclasses.replace(self, words=words, priorities=priorities)
 
     def replace(
         self, place: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
@@ -60,7 +60,7 @@ class Rows(eqx.Module):
         places = jnp.stack([jnp.where(to < size, to, self.priorities.places.size), place])
         values = jnp.stack([self.priorities[place], self.newcomer])
         priorities = self.priorities.set(places, values)
-        return self._with(words=words, priorities=priorities)
+        return dataclasses.replace(self, words=words, priorities=priorities)
 
     def move_run(
         self,
@@ -78,14 +78,11 @@ class Rows(eqx.Module):
         there = jnp.where(kept, target, source)
         words = jax.lax.dynamic_update_slice_in_dim(self.words, run, there, 0)
         priorities = self.priorities.move_run(source, target, number, kept)
-        return self._with(words=words, priorities=priorities)
+        return dataclasses.replace(self, words=words, priorities=priorities)
 
     def read(self, places: Int[Array, " n"]) -> PyTree[Array]:
         """Transitions of some rows."""
         return jax.vmap(self.packing.unpack)(self.words[places])
-
-    def _with(self, **changed: Any) -> "Rows":
-        return dataclasses.replace(self, **changed)
 
     def _pack(self, transition: PyTree[Array]) -> UInt32[Array, " words"]:
         check_transition(self.packing, transition)
