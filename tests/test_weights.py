@@ -12,6 +12,7 @@ from scipy import stats
 from windvane.errors import InputError
 from windvane.weights import (
     FixedWeights,
+    OneOf,
     RegularChanges,
     SparseChanges,
     WeightSchedule,
@@ -30,6 +31,7 @@ SCHEDULES = {
     "fixed": FixedWeights([0.2, 0.3, 0.5]),
     "sequence": WeightSequence(SEQUENCE, every=2),
     "cycle": WeightSequence(SEQUENCE, every=7, unit="steps", repeat=True),
+    "one of": OneOf((SparseChanges(3, 50), RegularChanges(3)), 1),
 }
 all_schedules = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES.keys())
 seeds = st.integers(0, 2**31 - 1)
@@ -189,6 +191,15 @@ def test_schedules_scan_inside_a_run(schedule):
     _, scanned = jax.jit(lambda: jax.lax.scan(body, (jnp.int32(0), jnp.int32(0)), None, 30))()
     expected = answers(schedule, 1, np.arange(30), 20 * np.arange(30))
     np.testing.assert_allclose(scanned, expected, rtol=1e-6)
+
+
+def test_one_of_several_is_the_chosen_one():
+    several = (SCHEDULES["sparse"], SCHEDULES["regular"], SCHEDULES["fixed"])
+    for number, schedule in enumerate(several):
+        chosen = answer(OneOf(several, number), 3, 17, 170)
+        np.testing.assert_allclose(chosen, answer(schedule, 3, 17, 170), rtol=1e-6)
+    with pytest.raises(InputError, match=r"one number of objectives, not for \[2, 3\]"):
+        OneOf((SparseChanges(2, 5), SparseChanges(3, 5)))
 
 
 @pytest.mark.parametrize("name", ["sparse", "regular"])

@@ -117,7 +117,7 @@ class Watch:
     weights: str
     """Weights such as 0.2,0.3,0.5."""
     run_seed: int | None = None
-    """Seed of the run whose policy is shown. Default: the first."""
+    """Seed of the run whose policy is shown; of two runs with it, the first. Default: the first."""
     out: Path = Path("out/watch.gif")
     """File to write; its ending, .gif or .png, says what."""
     size: int = 240
@@ -156,7 +156,9 @@ class Watch:
         say(console, f"written: {self.out}")
 
     def _policy(self) -> "Policy":
-        policies = {policy.seed: policy for policy in _policies(self.folder)}
+        policies: dict[int, Policy] = {}
+        for policy in _policies(self.folder):
+            policies.setdefault(policy.seed, policy)
         if self.run_seed is None:
             return next(iter(policies.values()))
         if self.run_seed not in policies:
@@ -191,12 +193,12 @@ class Compare:
                 raise InputError(f"there is no training run in {folder}")
             config = TrainConfig.load(folder / CONFIG)
             found = read_records(folder)
-            regret = regret_of(found, len(config.seed_numbers), config.steps)
+            regret = regret_of(found, len(config.runs), config.steps)
             overall, late = np.nanmean(regret.overall), np.nanmean(regret.last_quarter)
             baseline = late if baseline is None else baseline
             name = f"{config.agent}, {config.replay} ({folder.name})"
             share = f"{100 * late / baseline:.0f}%"
-            runs = str(len(config.seed_numbers))
+            runs = str(len(config.runs))
             table.add_row(name, runs, f"{overall:.4f}", f"{late:.4f}", share)
             curves[name] = found
         console.print(table)
@@ -216,14 +218,17 @@ def report(console: Console, result: "Result") -> None:
     """Print the regret of every run and where things are."""
     regret = result.regret
     table = Table(title="Mean regret", title_justify="left")
-    for name in ("seed", "all episodes", "last quarter"):
-        table.add_column(name, justify="right")
-    for row in zip(result.config.seed_numbers, regret.overall, regret.last_quarter, strict=True):
-        table.add_row(str(row[0]), *(f"{value:.4f}" for value in row[1:]))
-    if len(regret.overall) > 1:
-        means = (regret.overall.mean(), regret.last_quarter.mean())
+    for name in ("run", "all episodes", "last quarter"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    columns = np.stack([regret.overall, regret.last_quarter], 1)
+    for name, row in zip(result.config.run_names, columns, strict=True):
+        table.add_row(name, *(f"{value:.4f}" for value in row))
+    kinds, seeds = result.config.kinds, len(result.config.seed_numbers)
+    if seeds > 1:
         table.add_section()
-        table.add_row("mean", *(f"{value:.4f}" for value in means))
+        for kind, rows in zip(kinds, np.split(columns, len(kinds)), strict=True):
+            label = f"mean, {kind}" if len(kinds) > 1 else "mean"
+            table.add_row(label, *(f"{value:.4f}" for value in rows.mean(0)))
     console.print(table)
     if result.sentence:
         say(console, result.sentence)

@@ -143,6 +143,31 @@ class RegularChanges(WeightSchedule):
 
 
 @final
+class OneOf(WeightSchedule):
+    """One of several schedules, by number: runs side by side may differ in it."""
+
+    schedules: tuple[WeightSchedule, ...]
+    chosen: Int[Array, ""]
+    num_objectives: int = eqx.field(static=True)
+
+    def __init__(self, schedules: tuple[WeightSchedule, ...], chosen: int = 0):
+        """Choose among schedules for the same number of objectives."""
+        numbers = sorted({schedule.num_objectives for schedule in schedules})
+        if len(numbers) != 1:
+            raise InputError(f"schedules must be for one number of objectives, not for {numbers}")
+        self.schedules = schedules
+        self.chosen = jnp.asarray(chosen, jnp.int32)
+        self.num_objectives = numbers[0]
+
+    def weights(
+        self, key: Key[Array, ""], episode: Counter, step: Counter
+    ) -> Float[Array, " objectives"]:
+        """What the chosen one says."""
+        every = [schedule.weights(key, episode, step) for schedule in self.schedules]
+        return jnp.stack(every)[self.chosen]
+
+
+@final
 class FixedWeights(WeightSchedule):
     """The same weights for every episode."""
 

@@ -15,6 +15,7 @@ from windvane.networks import Architecture
 from windvane.replay.diverse import DiverseReplay
 from windvane.training.config import FORMAT, TrainConfig
 from windvane.training.loop import Hyperparameters
+from windvane.training.parts import run_schedules
 from windvane.training.runner import chunks
 from windvane.weights import FixedWeights
 
@@ -84,6 +85,22 @@ def test_seeds_are_a_number_or_a_list() -> None:
     assert TrainConfig(seeds=(4, 9)).seed_numbers == (4, 9)
 
 
+def test_runs_have_every_kind_of_weights_and_every_seed() -> None:
+    both = TrainConfig(weights=("sparse", "regular"), seeds=(4, 9))
+    assert both.kinds == ("sparse", "regular")
+    assert both.run_names == (
+        "sparse-seed-4", "sparse-seed-9", "regular-seed-4", "regular-seed-9",
+    )  # fmt: skip
+    assert both.runs[2] == TrainConfig(weights="regular", seeds=(4,))
+    assert TrainConfig.from_json(json.loads(json.dumps(both.to_json()))) == both
+    one = TrainConfig(weights=("regular",))
+    assert one == TrainConfig(weights="regular")
+    assert one.run_names == ("seed-0",)
+    schedules = run_schedules(both, both.build().schedule)
+    assert schedules.chosen.tolist() == [0, 0, 1, 1]
+    assert schedules.schedules[0].every.tolist() == [50_000] * 4
+
+
 @pytest.mark.parametrize(
     "changes",
     [{}, {"steps": 999_984, "update_interval": 3}, {"steps": 40}, {"chunk": 1}, {"chunk": 10**9}],
@@ -106,6 +123,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"steps": 1e6}, "1000000.0"),
     ({"steps": 10}, "steps must be a multiple of update_interval, 4, not 10"),
     ({"weights_every": -1}, "weights_every"),
+    ({"weights": "often"}, "unknown weights 'often'; choose one of: sparse, regular"),
+    ({"weights": ()}, "at least one kind of weight changes"),
+    ({"weights": ("sparse", "often")}, "unknown weights 'often'"),
+    ({"weights": ("sparse", "sparse")}, "weights must differ from one another"),
+    ({"weights": ("sparse", "regular"), "weights_every": 5}, "not sparse and regular, or leave"),
     ({"seeds": 0}, "the number of seeds must be a whole number of at least 1, not 0"),
     ({"seeds": ()}, "at least one seed"),
     ({"seeds": (1, 1)}, "seeds must differ from one another, not [1, 1]"),

@@ -80,7 +80,7 @@ def test_a_finished_training_is_read(finished: Result) -> None:
         "policies/seed-5.safetensors", "summary.json",
     ]  # fmt: skip
     summary = json.loads(before["summary.json"])
-    assert summary["seeds"] == [3, 5]
+    assert summary["runs"] == ["seed-3", "seed-5"]
     assert summary["regret"] == pytest.approx(finished.regret.overall.tolist())
 
 
@@ -283,9 +283,9 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(finished: Result) -> None:
-    failed = Result(finished.config, finished.records, finished.policies, (5,))
+    failed = Result(finished.config, finished.records, finished.policies, (1,))
     assert failed.sentence is not None
-    assert "1 of 2 runs (seed 5)" in failed.sentence
+    assert "1 of 2 runs (seed-5)" in failed.sentence
     assert finished.sentence is None
 
 

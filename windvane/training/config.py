@@ -38,6 +38,7 @@ class TrainConfig(Settings):
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             _choose(name, getattr(self, name), choices)
+        self._set("weights", _check_kinds(self.weights))
         for name, least in _WHOLE.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
@@ -60,6 +61,11 @@ class TrainConfig(Settings):
             raise InputError(
                 f"batch_size must be at most the capacity, {self.capacity}, not {self.batch_size}"
             )
+        if self.weights_every is not None and len(self.kinds) > 1:
+            raise InputError(
+                "weights_every counts steps for sparse and episodes for regular weights: choose "
+                f"one of them, not {' and '.join(self.kinds)}, or leave it out"
+            )
         if self.replay != "standard" and self.capacity < 2:
             raise InputError(f"capacity must be at least 2 for {self.replay}, not {self.capacity}")
         if self.epsilon_end > self.epsilon_start:
@@ -70,8 +76,32 @@ class TrainConfig(Settings):
 
     @property
     def seed_numbers(self) -> tuple[int, ...]:
-        """The seed of every run."""
+        """The seeds, for each kind of weight changes."""
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
+
+    @property
+    def kinds(self) -> tuple[WeightsName, ...]:
+        """The kinds of weight changes."""
+        return (self.weights,) if isinstance(self.weights, str) else self.weights
+
+    @property
+    def runs(self) -> tuple["TrainConfig", ...]:
+        """Each of the runs side by side, as a configuration of that run alone."""
+        return tuple(
+            replace(self, weights=kind, seeds=(seed,))
+            for kind in self.kinds
+            for seed in self.seed_numbers
+        )
+
+    @property
+    def run_names(self) -> tuple[str, ...]:
+        """A name for each run: its seed and, where they differ in it, its weight changes."""
+        several = len(self.kinds) > 1
+        return tuple(
+            f"{f'{kind}-' if several else ''}seed-{seed}"
+            for kind in self.kinds
+            for seed in self.seed_numbers
+        )
 
     def resolved(self) -> "TrainConfig":
         """The same with nothing left to the machine, so that it can go on elsewhere."""
@@ -114,8 +144,9 @@ class TrainConfig(Settings):
         unknown = sorted(set(rest) - known)
         if unknown:
             raise InputError(f"{source} has an unknown setting {unknown[0]!r}")
-        if isinstance(rest.get("seeds"), list):
-            rest["seeds"] = tuple(rest["seeds"])
+        for name in ("seeds", "weights"):
+            if isinstance(rest.get(name), list):
+                rest[name] = tuple(rest[name])
         return TrainConfig(**rest)
 
     @staticmethod
@@ -159,7 +190,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observation": get_args(ObservationName),
     "agent": get_args(AgentName),
     "replay": get_args(ReplayName),
-    "weights": get_args(WeightsName),
     "reuse": get_args(ReuseName),
     "precision": get_args(PrecisionName),
 }
@@ -209,6 +239,17 @@ def _choose(name: str, value: Any, choices: Collection[str]) -> None:
     if not isinstance(value, str):
         raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
     choose(name, value, choices)
+
+
+def _check_kinds(weights: Any) -> WeightsName | tuple[WeightsName, ...]:
+    kinds = tuple(weights) if isinstance(weights, list | tuple) else (weights,)
+    if not kinds:
+        raise InputError("there must be at least one kind of weight changes, and the list is empty")
+    for kind in kinds:
+        _choose("weights", kind, get_args(WeightsName))
+    if len(set(kinds)) < len(kinds):
+        raise InputError(f"weights must differ from one another, not {list(kinds)}")
+    return kinds[0] if len(kinds) == 1 else kinds
 
 
 def _check_seeds(seeds: Any) -> int | tuple[int, ...]:

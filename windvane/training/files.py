@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from uuid import uuid4
 
 from windvane.errors import InputError
 
@@ -15,7 +16,8 @@ UNFINISHED = ".writing"
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file beside its place, make sure it is on the disk, and only then move it there."""
-    scratch = path.with_name(path.name + UNFINISHED)
+    # A name of its own, as another process may be writing the same file.
+    scratch = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
     with one_sentence(path):
         try:
             with scratch.open("wb") as file:
@@ -48,14 +50,22 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+class BusyError(InputError):
+    """Another process is at it."""
+
+
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold a file meanwhile, so that no other process does; let go of it however this one ends."""
-    with path.open("rb") as file:
+    try:
+        held = path.open("rb")
+    except FileNotFoundError as error:
+        raise BusyError(f"another process has just finished with {path}") from error
+    with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(f"another process is training in {path.parent}") from error
+            raise BusyError(f"another process is training in {path.parent}") from error
         except OSError:  # a file system without locks
             pass
         yield

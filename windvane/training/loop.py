@@ -89,6 +89,7 @@ class RunState(eqx.Module):
     replay: PyTree[Array]
     episode: EpisodeState[Any]
     episodes: Int[Array, ""]
+    schedule: PyTree[Array]
     active: Float[Array, " objectives"]
     encountered: Encountered
     returns: Float[Array, " objectives"]
@@ -113,8 +114,10 @@ class Trainer(eqx.Module):
         descent = optax.sgd(s.learning_rate, s.momentum, nesterov=True)
         return optax.flatten(optax.chain(optax.clip_by_global_norm(s.clip_norm), descent))
 
-    def init(self, seed: Int[Array, ""]) -> RunState:
-        """A run before its first step."""
+    def init(self, seed: Int[Array, ""], schedule: PyTree[Array] = None) -> RunState:
+        """A run before its first step. `schedule` are arrays to use instead of the trainer's, for
+        runs whose weights change in another way than their neighbours'.
+        """
         key = jax.random.key(seed)
         network_key, replay_key, reset_key = (_purpose(key, name) for name in range(3))
         online = self.agent.build(self.env, self.architecture, network_key)
@@ -123,7 +126,8 @@ class Trainer(eqx.Module):
         zero = jnp.zeros((), int)
         example = jax.eval_shape(partial(advance, self.env), first, zero, reset_key)[1]
         blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
-        active = self._weights(key, zero, zero)
+        schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
+        active = self._weights(schedule, key, zero, zero)
         return RunState(
             key=key,
             online=online,
@@ -133,6 +137,7 @@ class Trainer(eqx.Module):
             replay=self.replay.init(Experience.of(blank), replay_key),
             episode=first,
             episodes=zero,
+            schedule=schedule,
             active=active,
             encountered=Encountered.start(active, self.settings.encountered),
             returns=nothing,
@@ -171,7 +176,7 @@ class Trainer(eqx.Module):
         returns = run.returns + self.settings.gamma ** time.astype(jnp.float32) * reward
         told = Step(transition.ended, time + 1, run.active, returns, epsilon, run.loss)
         episodes = run.episodes + transition.ended.astype(int)
-        following = self._weights(run.key, episodes, step + 1)
+        following = self._weights(run.schedule, run.key, episodes, step + 1)
         active = jnp.where(transition.ended, following, run.active)
         changed = (active != run.active).any()
         encountered = run.encountered.add(active, changed, chance.encounter)
@@ -185,6 +190,7 @@ class Trainer(eqx.Module):
             replay=replay,
             episode=episode,
             episodes=episodes,
+            schedule=run.schedule,
             active=active,
             encountered=encountered,
             returns=jnp.where(transition.ended, 0.0, returns),
@@ -223,9 +229,14 @@ class Trainer(eqx.Module):
         )
 
     def _weights(
-        self, key: Key[Array, ""], episode: Int[Array, ""], step: Int[Array, ""]
+        self,
+        arrays: PyTree[Array],
+        key: Key[Array, ""],
+        episode: Int[Array, ""],
+        step: Int[Array, ""],
     ) -> Float[Array, " objectives"]:
-        return self.schedule.weights(_purpose(key, 3), episode, step)
+        schedule = eqx.combine(arrays, self.schedule)
+        return schedule.weights(_purpose(key, 3), episode, step)
 
     def _leaving_score(self, run: RunState) -> Float[Array, ""] | None:
         """How exploratory the transition is that will leave the ring, for the rule that asks."""

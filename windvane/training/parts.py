@@ -2,6 +2,11 @@
 
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
 from windvane.agents.conditioned import ConditionedNetwork
 from windvane.agents.core import Agent
 from windvane.agents.multi_objective import MultiObjectiveDQN
@@ -19,7 +24,7 @@ from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
 from windvane.training.config import TrainConfig
 from windvane.training.loop import Hyperparameters, Trainer
-from windvane.weights import RegularChanges, SparseChanges, WeightSchedule
+from windvane.weights import OneOf, RegularChanges, SparseChanges, WeightSchedule
 
 SPARSE_EVERY = {"minecart": 50_000, "dst": 5_000}
 REGULAR_EVERY = 10
@@ -73,11 +78,24 @@ def make_replay(config: TrainConfig, env: Environment[Any]) -> ReplayBuffer[Any]
 
 
 def make_schedule(config: TrainConfig, env: Environment[Any]) -> WeightSchedule:
-    """Sparse or regular changes."""
-    if config.weights == "sparse":
-        every = config.weights_every or SPARSE_EVERY[config.env]
-        return SparseChanges(env.num_objectives, every)
-    return RegularChanges(env.num_objectives, config.weights_every or REGULAR_EVERY)
+    """Sparse or regular changes, or one of them (see `run_schedules`)."""
+    objectives, every = env.num_objectives, config.weights_every
+    made: dict[str, WeightSchedule] = {
+        "sparse": SparseChanges(objectives, every or SPARSE_EVERY[config.env]),
+        "regular": RegularChanges(objectives, every or REGULAR_EVERY),
+    }
+    kinds = tuple(made[kind] for kind in config.kinds)
+    return kinds[0] if len(kinds) == 1 else OneOf(kinds)
+
+
+def run_schedules(config: TrainConfig, schedule: WeightSchedule) -> PyTree[Array]:
+    """What differs between the schedules of the runs: arrays, with a leading axis of runs."""
+    kinds, seeds = len(config.kinds), len(config.seed_numbers)
+    arrays = eqx.filter(schedule, eqx.is_array)
+    every = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (kinds * seeds, *leaf.shape)), arrays)
+    if kinds == 1:
+        return every
+    return eqx.tree_at(lambda s: s.chosen, every, jnp.repeat(jnp.arange(kinds), seeds))
 
 
 def make_trainer(

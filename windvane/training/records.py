@@ -135,17 +135,19 @@ def read_records(folder: str | Path) -> Records:
     return concatenate(read_table(path) for path, _ in parts)
 
 
-def write_table(path: Path, records: Records) -> None:
-    """Write Parquet with polars, or with pyarrow where there is only that."""
+def write_table(path: Path, records: Records, about: dict[str, str] | None = None) -> None:
+    """Write Parquet with polars, or with pyarrow where there is only that; `about` goes into the
+    file's metadata.
+    """
 
     def write(file: IO[bytes]) -> None:
         try:
             import polars
         except ImportError:
             arrow, parquet = _pyarrow()
-            parquet.write_table(arrow.table(records), file)
+            parquet.write_table(arrow.table(records).replace_schema_metadata(about), file)
         else:
-            polars.DataFrame(records).write_parquet(file)
+            polars.DataFrame(records).write_parquet(file, metadata=about)
 
     write_whole(path, write)
 
@@ -159,6 +161,16 @@ def read_table(path: Path) -> Records:
         return {name: table[name].to_numpy() for name in table.column_names}
     frame = polars.read_parquet(path, memory_map=False)
     return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def read_about(path: Path) -> dict[str, str]:
+    """The metadata of a Parquet file."""
+    try:
+        import polars
+    except ImportError:
+        found = _pyarrow()[1].read_schema(path).metadata or {}
+        return {name.decode(): text.decode() for name, text in found.items()}
+    return polars.read_parquet_metadata(path)
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -41,7 +41,7 @@ def regret_of(records: Records, runs: int, steps: int) -> RegretSummary:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training; `failed` are the seeds of runs that came to nonsense and stopped."""
+    """A finished training; `failed` are the runs that came to nonsense and stopped, from 0 on."""
 
     config: TrainConfig
     records: Records
@@ -51,30 +51,31 @@ class Result:
 
     @property
     def regret(self) -> RegretSummary:
-        """Regret of each run, in the order of the seeds."""
-        return regret_of(self.records, len(self.config.seed_numbers), self.config.steps)
+        """Regret of each run."""
+        return regret_of(self.records, len(self.config.runs), self.config.steps)
 
     @property
     def sentence(self) -> str | None:
         """About runs that failed, if any did."""
         if not self.failed:
             return None
-        seeds = ", ".join(map(str, self.failed))
-        others = len(self.config.seed_numbers) - len(self.failed)
+        names = self.config.run_names
+        these = ", ".join(names[run] for run in self.failed)
+        others = len(names) - len(self.failed)
         return (
-            f"the loss of {len(self.failed)} of {len(self.config.seed_numbers)} runs (seed "
-            f"{seeds}) was not finite, and they stopped learning there; the other {others} went on"
+            f"the loss of {len(self.failed)} of {len(names)} runs ({these}) was not finite, and "
+            f"they stopped learning there; the other {others} went on"
         )
 
     def save(self, folder: Path) -> None:
         """Write the policies and then the summary, which says that all is there."""
         make_folder(folder / POLICIES)
-        for policy in self.policies:
-            policy.save(policy_path(folder, policy.seed))
+        for name, policy in zip(self.config.run_names, self.policies, strict=True):
+            policy.save(policy_path(folder, name))
         regret = self.regret
         summary = {
             "steps": self.config.steps,
-            "seeds": list(self.config.seed_numbers),
+            "runs": list(self.config.run_names),
             "failed": list(self.failed),
             "episodes": len(self.records["step"]),
             "regret": _plain(regret.overall),
@@ -84,26 +85,26 @@ class Result:
         write_whole(folder / SUMMARY, lambda file: file.write(text.encode()))
 
 
-def policy_path(folder: Path, seed: int) -> Path:
+def policy_path(folder: Path, run_name: str) -> Path:
     """Where the policy of a run is kept."""
-    return folder / POLICIES / f"seed-{seed}.safetensors"
+    return folder / POLICIES / f"{run_name}.safetensors"
 
 
 def load_policies(folder: Path, **own: Any) -> tuple[Policy, ...]:
-    """The policies of a finished run, in the order of its seeds."""
+    """The policies of a finished training, one a run."""
     if not (folder / "config.json").exists():
         raise InputError(f"there is no training run in {folder}")
-    seeds = TrainConfig.load(folder / "config.json").seed_numbers
+    names = TrainConfig.load(folder / "config.json").run_names
     if not (folder / SUMMARY).exists():
         raise InputError(
             f"the training run in {folder} is not finished; go on with: windvane resume {folder}"
         )
     own = {name: part for name, part in own.items() if name in ("env", "agent")}
-    return tuple(Policy.load(policy_path(folder, seed), **own) for seed in seeds)
+    return tuple(Policy.load(policy_path(folder, name), **own) for name in names)
 
 
 def read_failed(folder: Path) -> tuple[int, ...]:
-    """The seeds that a finished run lists as failed."""
+    """The runs that a finished training lists as failed."""
     try:
         return tuple(json.loads((folder / SUMMARY).read_text())["failed"])
     except (OSError, ValueError, KeyError, TypeError) as error:

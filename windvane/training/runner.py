@@ -6,7 +6,7 @@ end `episodes.parquet`, `policies/` and `summary.json`.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from windvane.training.config import TrainConfig
 from windvane.training.display import training_display
 from windvane.training.files import alone, make_folder, write_whole
 from windvane.training.loop import RunState, Step, Trainer, run_chunk
+from windvane.training.parts import run_schedules
 from windvane.training.records import Optimal, Records, RecordWriter, episode_rows
 from windvane.training.result import SUMMARY, Result, load_policies, read_failed
 from windvane.training.stopping import TrainingStopped, stop_request, wait_for
@@ -45,7 +46,7 @@ def train(
     agent: Agent | str | None = None,
     *,
     replay: ReplayBuffer[Any] | str | None = None,
-    weights: WeightSchedule | str | None = None,
+    weights: WeightSchedule | str | Sequence[str] | None = None,
     out: str | Path | None = None,
     console: Console | None = None,
     **settings: Any,
@@ -53,7 +54,8 @@ def train(
     """Train one or many runs and return their records, regret and policies.
 
     `env` is a whole configuration, the name of a problem (whose paper preset is the base) or an
-    environment; `agent`, `replay` and `weights` are names or objects; `settings` are any others of
+    environment; `agent`, `replay` and `weights` are names or objects, `weights` also two names, for
+    every seed with either; `settings` are any others of
     `TrainConfig`, such as `steps` and `seeds`. With `out`, a folder, all of it is written there and
     can be gone on with after any stop (see `resume`). Progress is shown on `console`.
     """
@@ -123,7 +125,7 @@ class _Run:
 
     def go(self) -> Result:
         """Train to the end."""
-        seeds = np.asarray(self.config.seed_numbers)
+        seeds = np.asarray([run.seed_numbers[0] for run in self.config.runs])
         optimal = _optimal(self.trainer, self.console)
         step, runs = self._begin(seeds)
         steps, number = self.config.steps, len(seeds)
@@ -154,13 +156,13 @@ class _Run:
     def _begin(self, seeds: Int[np.ndarray, " runs"]) -> tuple[int, RunState]:
         """The newest checkpoint, or runs before their first step."""
         init = eqx.filter_vmap(self.trainer.init)
-        numbers = jnp.asarray(seeds, jnp.int32)
+        what = (jnp.asarray(seeds, jnp.int32), run_schedules(self.config, self.trainer.schedule))
         found = None
         if self.folder is not None:
-            found = checkpoint.load(self.folder, eqx.filter_eval_shape(init, numbers))
+            found = checkpoint.load(self.folder, eqx.filter_eval_shape(init, *what))
         if found is None:
             # Copied, since one array may stand for two, and each is given up on its own.
-            runs = jax.tree.map(jnp.copy, eqx.filter_jit(init)(numbers))
+            runs = jax.tree.map(jnp.copy, eqx.filter_jit(init)(*what))
             found = Checkpoint(0, runs)
         return found.step, _spread(found.runs, len(seeds))
 
@@ -183,9 +185,8 @@ class _Run:
 
     def _finish(self, runs: RunState, kept: "RecordWriter | _Memory") -> Result:
         rows = kept.finish()
-        seeds = self.config.seed_numbers
-        failed = tuple(s for s, bad in zip(seeds, np.asarray(runs.failed), strict=True) if bad)
-        policies = tuple(self._policy(runs, run) for run in range(len(seeds)))
+        failed = tuple(np.flatnonzero(np.asarray(runs.failed)).tolist())
+        policies = tuple(self._policy(runs, run) for run in range(len(self.config.runs)))
         result = Result(self.config, rows, policies, failed, self.folder)
         if self.folder is not None:
             result.save(self.folder)
@@ -197,7 +198,8 @@ class _Run:
         agent, env = self.trainer.agent, self.trainer.env
         one = jax.tree.map(lambda leaf: leaf[run], runs)
         network = jax.device_put(trained_network(agent, env, one), jax.local_devices()[0])
-        return Policy(self.config, env, agent, network, self.config.seed_numbers[run])
+        config = self.config.runs[run]
+        return Policy(config, env, agent, network, config.seed_numbers[0])
 
 
 class _Memory:
@@ -220,8 +222,9 @@ def _configure(
     env: TrainConfig | Environment[Any] | str, settings: dict[str, Any], **parts: Any
 ) -> tuple[TrainConfig, dict[str, Any]]:
     """The configuration of all that has a name, and the parts that are objects."""
-    own = {name: part for name, part in parts.items() if not isinstance(part, str | None)}
-    named = {name: part for name, part in parts.items() if isinstance(part, str)}
+    by_name = str | list | tuple
+    own = {name: part for name, part in parts.items() if not isinstance(part, by_name | None)}
+    named = {name: part for name, part in parts.items() if isinstance(part, by_name)}
     changes = settings | named
     if isinstance(env, TrainConfig):
         base = {name: value for name, value in env.to_json().items() if name != "format"}

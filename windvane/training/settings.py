@@ -28,8 +28,9 @@ class Settings:
     """Agent: the conditioned network and its ablations, UVFA, multi-network, and baselines."""
     replay: ReplayName = "der"
     """What is remembered: the newest, or half of it diverse, uniform or exploratory."""
-    weights: WeightsName = "sparse"
-    """How weights change: anew after many steps, or a little every episode."""
+    weights: WeightsName | tuple[WeightsName, ...] = "sparse"
+    """How weights change: anew after many steps, or a little every episode. With both, every seed
+    is trained twice, all side by side."""
     weights_every: int | None = None
     """Steps between sparse changes (default 50,000 for minecart, 5,000 for dst), or episodes a
     target of regular ones (default 10)."""
