@@ -164,3 +164,17 @@ def test_pyarrow_and_polars_read_one_anothers_files(
 def test_no_records(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no records of a training run"):
         read_records(tmp_path)
+
+
+def test_the_content_of_diverse_buffers_is_of_episodes_that_were_played(finished: Result) -> None:
+    content, records = finished.content, finished.records
+    assert content is not None
+    for run in range(2):
+        mine, played = content["run"] == run, records["run"] == run
+        returns = np.stack([records["return_0"][played], records["return_1"][played]], 1)
+        held = np.stack([content["return_0"][mine], content["return_1"][mine]], 1)
+        distances = np.abs(held[:, None] - returns[None]).max(-1)
+        assert (distances.min(1) < 1e-5).all()
+        recent = held[content["diverse"][mine] == 0]
+        np.testing.assert_allclose(recent, returns[-len(recent) :], atol=1e-5)
+        assert (content["diverse"][mine] == 1).any()

@@ -77,7 +77,7 @@ def test_a_finished_training_is_read(finished: Result) -> None:
     assert files_of(finished.folder) == before
     assert sorted(before) == [
         "config.json", "episodes.parquet", "policies/seed-3.safetensors",
-        "policies/seed-5.safetensors", "summary.json",
+        "policies/seed-5.safetensors", "replay-content.parquet", "summary.json",
     ]  # fmt: skip
     summary = json.loads(before["summary.json"])
     assert summary["runs"] == ["seed-3", "seed-5"]
@@ -113,8 +113,8 @@ def test_a_crash_at_any_file_loses_and_doubles_nothing(
             assert same_records(resume(folder).records, finished.records), number
         else:
             break
-    # The configuration, a part and a checkpoint for each of six chunks, and four more in the end.
-    assert crashes == 1 + 2 * 6 + 4
+    # The configuration, a part and a checkpoint for each of six chunks, and five more in the end.
+    assert crashes == 1 + 2 * 6 + 5
 
 
 def damage(path: Path, how: str) -> None:

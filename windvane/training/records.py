@@ -11,10 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from windvane.errors import InputError
+from windvane.replay.buffer import ReplayBuffer
+from windvane.replay.diverse import DiverseReplay
+from windvane.replay.signature import ReturnSignature
 from windvane.training.files import UNFINISHED, write_whole
 from windvane.training.loop import Step
 
@@ -63,6 +67,21 @@ def episode_rows(
         "epsilon": of(told.epsilon),
         "loss": of(told.loss),
     }
+
+
+def replay_content(replay: ReplayBuffer[Any], states: Any) -> Records | None:
+    """The returns of the trajectories that the runs' diverse buffers hold (Figure 3, middle)."""
+    if not (isinstance(replay, DiverseReplay) and isinstance(replay.signature, ReturnSignature)):
+        return None
+    tables = []
+    for run in range(jax.tree.leaves(states)[0].shape[0]):
+        halves = replay.signatures(jax.tree.map(lambda leaf, run=run: leaf[run], states))
+        for diverse, returns in enumerate(halves):
+            rows = {"run": np.full(len(returns), run), "diverse": np.full(len(returns), diverse)}
+            rows = {name: column.astype(np.int32) for name, column in rows.items()}
+            columns = {f"return_{i}": column for i, column in enumerate(returns.T)}
+            tables.append(rows | columns)
+    return concatenate(tables)
 
 
 def concatenate(tables: Iterable[Records]) -> Records:
@@ -145,7 +164,8 @@ def write_table(path: Path, records: Records, about: dict[str, str] | None = Non
             import polars
         except ImportError:
             arrow, parquet = _pyarrow()
-            parquet.write_table(arrow.table(records).replace_schema_metadata(about), file)
+            table = arrow.table(records).replace_schema_metadata(about)
+            parquet.write_table(table, file, compression="zstd")
         else:
             polars.DataFrame(records).write_parquet(file, metadata=about)
 

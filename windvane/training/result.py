@@ -11,10 +11,11 @@ from windvane.errors import InputError
 from windvane.policy import Policy
 from windvane.training.config import TrainConfig
 from windvane.training.files import make_folder, write_whole
-from windvane.training.records import Records
+from windvane.training.records import Records, write_table
 
 SUMMARY = "summary.json"
 POLICIES = "policies"
+CONTENT = "replay-content.parquet"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class Result:
     policies: tuple[Policy, ...]
     failed: tuple[int, ...]
     folder: Path | None = None
+    content: Records | None = None
+    """What diverse buffers held in the end: a row a trajectory, with its run, whether it is in the
+    diverse half, and its discounted return."""
 
     @property
     def regret(self) -> RegretSummary:
@@ -72,6 +76,8 @@ class Result:
         make_folder(folder / POLICIES)
         for name, policy in zip(self.config.run_names, self.policies, strict=True):
             policy.save(policy_path(folder, name))
+        if self.content is not None:
+            write_table(folder / CONTENT, self.content)
         regret = self.regret
         summary = {
             "steps": self.config.steps,

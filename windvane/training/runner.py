@@ -32,8 +32,14 @@ from windvane.training.display import training_display
 from windvane.training.files import alone, make_folder, write_whole
 from windvane.training.loop import RunState, Step, Trainer, run_chunk
 from windvane.training.parts import run_schedules
-from windvane.training.records import Optimal, Records, RecordWriter, episode_rows
-from windvane.training.result import SUMMARY, Result, load_policies, read_failed
+from windvane.training.records import (
+    Optimal,
+    Records,
+    RecordWriter,
+    episode_rows,
+    replay_content,
+)
+from windvane.training.result import CONTENT, SUMMARY, Result, load_policies, read_failed
 from windvane.training.stopping import TrainingStopped, stop_request, wait_for
 from windvane.weights import WeightSchedule
 
@@ -84,7 +90,8 @@ def resume(folder: str | Path, *, console: Console | None = None, **own: Any) ->
         checkpoint.remove(folder)
         records.remove_parts(folder)
         found, policies = records.read_records(folder), load_policies(folder, **own)
-        return Result(config, found, policies, read_failed(folder), folder)
+        content = records.read_table(folder / CONTENT) if (folder / CONTENT).exists() else None
+        return Result(config, found, policies, read_failed(folder), folder, content)
     make_folder(folder)
     with alone(folder / CONFIG):
         return _Run(config, config.build(**own), folder, console).go()
@@ -187,7 +194,8 @@ class _Run:
         rows = kept.finish()
         failed = tuple(np.flatnonzero(np.asarray(runs.failed)).tolist())
         policies = tuple(self._policy(runs, run) for run in range(len(self.config.runs)))
-        result = Result(self.config, rows, policies, failed, self.folder)
+        content = replay_content(self.trainer.replay, runs.replay)
+        result = Result(self.config, rows, policies, failed, self.folder, content)
         if self.folder is not None:
             result.save(self.folder)
             checkpoint.remove(self.folder)
