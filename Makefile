@@ -65,6 +65,7 @@ unit: $(STAMP)
 	$(BIN)/pytest -n auto
 
 slow: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster]'
 	$(BIN)/pytest -m slow
 
 bench: $(STAMP)

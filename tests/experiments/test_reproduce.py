@@ -1,0 +1,234 @@
+"""A grid that is stopped, shared or disturbed ends with the store of one that ran through."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
+from tests.training.small import small
+from windvane.errors import InputError
+from windvane.experiments import reproduce as module
+from windvane.experiments.grid import Grid
+from windvane.experiments.reproduce import WORK, batches, begun, reproduce, work
+from windvane.experiments.store import Store, read_run
+from windvane.training import files
+from windvane.training.config import TrainConfig
+from windvane.training.files import BusyError, alone
+from windvane.training.loop import _purpose
+from windvane.training.runner import train
+from windvane.training.stopping import TrainingStopped
+
+
+def test_a_store_holds_every_run_and_nothing_is_left_over(whole: Path) -> None:
+    assert all(map(Store(whole).has, GRID.runs(2, **SETTINGS)))
+    assert len(Store(whole).paths()) == 8
+    assert list((whole / WORK).iterdir()) == []
+    run, records, failed, origin = read_run(Store(whole).paths()[0])
+    assert not failed
+    assert origin["side_by_side"] == 4
+    assert set(records["seed"].tolist()) == {run.seed_numbers[0]}
+    assert set(records["weights"].tolist()) == {run.weights}
+
+
+def test_what_is_there_is_skipped(whole: Path) -> None:
+    before = content(whole)
+    outcome = run_small(whole)
+    assert (outcome.trained, outcome.skipped) == (0, 8)
+    assert content(whole) == before
+
+
+def test_what_is_missing_is_trained(whole: Path, tmp_path: Path) -> None:
+    for path in Store(whole).paths():
+        if "mo-standard" in str(path):
+            Store(tmp_path).put(str(path.relative_to(whole)), path.read_bytes())
+    outcome = run_small(tmp_path)
+    assert (outcome.trained, outcome.skipped) == (4, 4)
+    assert content(tmp_path) == content(whole)
+
+
+def test_side_by_side_every_run_meets_the_weights_of_its_own_cell(whole: Path) -> None:
+    for path in Store(whole).paths():
+        run, records, _, _ = read_run(path)
+        key = _purpose(jax.random.key(run.seed_numbers[0]), 3)
+        begins = jnp.asarray(records["step"] - records["length"])
+        weights = jax.vmap(run.build().schedule.weights, (None, 0, 0))
+        expected = weights(key, jnp.asarray(records["episode"]), begins)
+        met = np.stack([records["weights_0"], records["weights_1"]], 1)
+        np.testing.assert_allclose(met, expected, atol=1e-6)
+        assert len(np.unique(met, axis=0)) == (1 if run.weights == "sparse" else len(met))
+
+
+def test_a_run_beside_others_is_the_run_alone_up_to_rounding(whole: Path) -> None:
+    run = next(run for run in GRID.runs(2, **SETTINGS) if run.weights == "regular")
+    alone = train(run).records
+    _, beside, _, _ = read_run(Store(whole).path(run))
+    for name in ("step", "length", "weights_0", "return_0", "return_1", "regret", "epsilon"):
+        np.testing.assert_allclose(alone[name][:5], beside[name][:5], atol=1e-5)
+
+
+class Crash(BaseException):
+    """The program ends here."""
+
+
+def test_a_crash_at_any_file_changes_nothing(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, left = files.move, [0]
+
+    def move(scratch: Path, path: Path) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Crash
+        real(scratch, path)
+
+    monkeypatch.setattr(files, "move", move)
+    expected, chunks = content(whole), SETTINGS["steps"] // SETTINGS["chunk"]
+    # The batch, its configuration, a part and a checkpoint a chunk, all records, four policies, the
+    # summary, four runs; and the same for the second batch.
+    a_batch = 2 + 2 * chunks + 1 + 4 + 1 + 4
+    for number in range(1, 2 * a_batch + 1, 3):
+        out, left[0] = tmp_path / str(number), number
+        with pytest.raises(Crash):
+            run_small(out)
+        run_small(out)
+        assert content(out) == expected, number
+        assert list((out / WORK).iterdir()) == [], number
+    left[0] = 2 * a_batch + 1
+    run_small(tmp_path / "through")
+    assert left[0] == 1
+
+
+def test_a_stop_says_how_to_go_on(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*given: Any, **named: Any) -> None:
+        raise TrainingStopped("stopped at step 80; go on with: windvane resume elsewhere")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", stopped)
+        with pytest.raises(TrainingStopped, match="stopped; the same command goes on where it was"):
+            run_small(tmp_path)
+    run_small(tmp_path)
+    assert content(tmp_path) == content(whole)
+
+
+def test_a_batch_that_fails_is_told_of_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = module.train
+
+    def train(config: TrainConfig, **named: Any) -> Any:
+        if config.agent == "cn":
+            raise RuntimeError("no memory is left")
+        return real(config, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", train)
+        outcome = run_small(tmp_path)
+    assert outcome.trained == 4
+    assert outcome.failures == {
+        "cn, standard: sparse and regular, seeds 0, 1": "no memory is left",
+    }
+    assert run_small(tmp_path).trained == 4
+
+
+def test_a_batch_that_another_process_is_at_is_left_to_it(tmp_path: Path) -> None:
+    first, second = batches(GRID.runs(2, **SETTINGS))
+    declared = tmp_path / WORK / f"{first.name}.json"
+    declared.parent.mkdir()
+    declared.write_text(json.dumps(first.config.to_json()))
+    with alone(declared):
+        with pytest.raises(BusyError):
+            work(first, Store(tmp_path))
+        outcome = run_small(tmp_path)
+    assert outcome.busy == [str(first)]
+    assert outcome.trained == len(second.config.runs)
+    assert begun(Store(tmp_path), GRID.runs(2, **SETTINGS)) == [first]
+
+
+def test_batches_share_what_shares_a_program() -> None:
+    every = Grid.paper("dst").runs(10)
+    found = batches(every)
+    assert len(found) == 14
+    assert sorted(run.seed_numbers for b in found for run in b.config.runs) == sorted(
+        run.seed_numbers for run in every
+    )
+    assert {len(b.config.runs) for b in found} == {20}
+    assert {len(b.config.runs) for b in batches(every, 8)} == {4, 8}
+    assert {run for b in batches(every, 3) for run in b.config.runs} == set(every)
+    # Where the seeds of the two kinds differ, they cannot share a batch.
+    some = [run for run in every if run.agent == "cn" and run.replay == "der"][:15]
+    assert [(b.config.weights, len(b.config.runs)) for b in batches(some)] == [
+        ("sparse", 10), ("regular", 5),
+    ]  # fmt: skip
+    assert len({b.name for b in found}) == 14
+
+
+def test_batches_with_their_own_rhythm_of_changes_are_apart() -> None:
+    runs = [*small(weights="sparse").runs, *small(weights="regular").runs]
+    assert [b.config.weights for b in batches(runs)] == ["sparse", "regular"]
+
+
+def test_bad_settings_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown setting 'stepz'"):
+        reproduce(GRID, tmp_path / "out", stepz=3)
+    with pytest.raises(InputError, match="number of seeds must be a whole number"):
+        reproduce(GRID, tmp_path / "out", seeds=0)
+    assert not (tmp_path / "out").exists()
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.experiments.small_grid import run_small
+
+outcome = run_small(Path(sys.argv[1]))
+sys.exit(3 if outcome.busy else 0)
+"""
+
+
+def start(cache: Path, out: Path) -> "subprocess.Popen[bytes]":
+    # Compiled once: what is tested lies after that.
+    env = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(out)], env=env)
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*")}
+
+
+def test_two_processes_on_one_store_lose_nothing(whole: Path, tmp_path: Path) -> None:
+    both = [start(tmp_path / "cache", tmp_path / "out") for _ in range(2)]
+    assert {process.wait() for process in both} <= {0, 3}
+    run_small(tmp_path / "out")
+    assert content(tmp_path / "out") == content(whole)
+
+
+@pytest.mark.slow
+def test_a_grid_killed_at_ten_moments_ends_with_the_same_store(whole: Path, tmp_path: Path) -> None:
+    cache, out, draw = tmp_path / "cache", tmp_path / "out", Random(0)
+    assert start(cache, tmp_path / "first").wait() == 0
+    for _ in range(10):
+        before = names(out)
+        process = start(cache, out)
+        while process.poll() is None and names(out) <= before:
+            time.sleep(0.005)
+        time.sleep(draw.random() * 0.4)
+        process.kill()
+        process.wait()
+    assert len(Store(out).paths()) < 8, "it must be killed before it is finished"
+    assert start(cache, out).wait() == 0
+    assert content(out) == content(whole)

@@ -1,0 +1,134 @@
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+
+from tests.training.small import same_records, small
+from windvane.errors import InputError
+from windvane.experiments.digest import POINTS, digest
+from windvane.experiments.digest_files import CURVES, RUNS, read_digests, write_digests
+from windvane.experiments.store import Store, read_digest, read_run
+from windvane.training.config import TrainConfig
+from windvane.training.records import Records, read_table
+
+ORIGIN = {"version": "1", "commit": None, "device": "a device", "seconds": 1.5}
+
+
+def records_of(steps: list[int], regrets: list[float]) -> Records:
+    return {
+        "run": np.full(len(steps), 7, np.int32),
+        "seed": np.full(len(steps), 3),
+        "step": np.asarray(steps, np.int32),
+        "regret": np.asarray(regrets),
+    }
+
+
+def one(**changes: object) -> TrainConfig:
+    return small(**({"seeds": (3,)} | changes))
+
+
+SOME = records_of([100, 200, 300, 460], [1.0, 0.5, 0.25, 0.125])
+
+
+def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+    store, run = Store(tmp_path), one()
+    assert not store.has(run)
+    path = store.write(run, SOME, True, ORIGIN)
+    assert store.has(run)
+    config, records, failed, origin = read_run(path)
+    assert (config, failed, origin) == (run, True, ORIGIN)
+    kept = {name: records[name] for name in SOME if name != "run"}
+    assert same_records(kept, {name: SOME[name] for name in kept})
+    assert "run" not in records
+
+
+def test_files_describe_themselves(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(one(), SOME, False, ORIGIN)
+    store.write(one(weights="regular", weights_every=None), SOME, False, ORIGIN)
+    found = polars.read_parquet(tmp_path / "runs" / "*" / "*" / "*.parquet")
+    assert found.columns[:6] == ["env", "observation", "agent", "replay", "weights", "seed"]
+    assert sorted(found["weights"].unique()) == ["regular", "sparse"]
+    assert len(found) == 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 960}, {"width": 16}, {"seeds": (4,)}, {"agent": "mo"}, {"replay": "standard"},
+        {"weights": "regular"}, {"gamma": 0.9}, {"precision": "bfloat16"}, {"weights_every": 50},
+    ],
+)  # fmt: skip
+def test_other_runs_have_other_places(change: dict, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.path(one()) != store.path(one(**change))
+
+
+@pytest.mark.parametrize("change", [{"chunk": 40}, {"checkpoint_seconds": 9.0}])
+def test_what_changes_nothing_changes_no_place(change: dict, tmp_path: Path) -> None:
+    assert Store(tmp_path).path(one()) == Store(tmp_path).path(one(**change))
+
+
+def test_stores_are_merged_by_copying(tmp_path: Path) -> None:
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here.write(one(), SOME, False, ORIGIN)
+    path = there.write(one(seeds=(4,)), SOME, False, ORIGIN)
+    here.put(str(path.relative_to(there.folder)), path.read_bytes())
+    assert [d.seed for d in here.digests()] == [3, 4]
+
+
+def test_a_digest_by_hand() -> None:
+    found = digest(one(), SOME, False, ORIGIN)  # 480 steps; the last quarter begins at 360
+    assert (found.episodes, found.overall, found.last) == (4, 1.875 / 4, 0.125)
+    ends = np.arange(1, POINTS + 1) * 480 / POINTS
+    by_hand = [sum(r for s, r in zip(SOME["step"], SOME["regret"], strict=True) if s <= end)
+               for end in ends]  # fmt: skip
+    np.testing.assert_allclose(found.curve, by_hand)
+    assert found.cell == ("cn", "der", "sparse")
+
+
+def test_digests_come_back_from_their_files(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    for seed in (3, 4):
+        store.write(one(seeds=(seed,)), SOME, seed == 4, ORIGIN | {"commit": 'abc, "d"'})
+    digests = list(store.digests())
+    assert [p.name for p in write_digests(digests, tmp_path / "small")] == [RUNS, CURVES]
+    for before, after in zip(digests, read_digests(tmp_path / "small"), strict=True):
+        assert before.config == after.config
+        assert (before.failed, before.overall, before.last) == (
+            after.failed, after.overall, after.last,
+        )  # fmt: skip
+        np.testing.assert_allclose(before.curve, after.curve)
+        assert before.origin == after.origin
+    assert read_digests(tmp_path) == []
+
+
+@pytest.mark.parametrize("what", [RUNS, CURVES])
+def test_damaged_digests_are_refused(what: str, tmp_path: Path) -> None:
+    write_digests([digest(one(), SOME, False, ORIGIN)], tmp_path)
+    data = (tmp_path / what).read_bytes()
+    (tmp_path / what).write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match=r"the digest in .* is damaged"):
+        read_digests(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "other"])
+def test_a_damaged_run_is_named(how: str, tmp_path: Path) -> None:
+    path = Store(tmp_path).write(one(), SOME, False, ORIGIN)
+    if how == "other":
+        polars.DataFrame({"a": [1]}).write_parquet(path)
+    else:
+        path.write_bytes(path.read_bytes()[: 200 if how == "cut" else 0])
+    with pytest.raises(InputError, match=f"{path.name} is no run of a results store"):
+        read_digest(path)
+
+
+def test_what_a_buffer_held_is_kept_beside_the_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    held = {"run": np.zeros(2, np.int32), "diverse": np.asarray([0, 1]), "return_0": np.ones(2)}
+    path = store.write_content(one(), held)
+    store.write(one(), SOME, False, ORIGIN)
+    assert list(read_table(path)) == ["diverse", "return_0"]
+    assert store.paths() == [store.path(one())]
+    assert store.files() == [path, store.path(one())]

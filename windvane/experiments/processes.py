@@ -1,0 +1,68 @@
+"""Several processes on one store, one a GPU: each takes the batches that no other is at."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from windvane.errors import InputError
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_NVIDIA = Path("/proc/driver/nvidia/gpus")
+
+
+def visible_gpus() -> list[str]:
+    """The NVIDIA GPUs that a process started now would see; asking wakes none of them."""
+    if _VISIBLE in os.environ:
+        return [name for name in os.environ[_VISIBLE].split(",") if name.strip()]
+    return [str(number) for number, _ in enumerate(_NVIDIA.iterdir())] if _NVIDIA.is_dir() else []
+
+
+def share(arguments: Sequence[str], processes: int) -> None:
+    """Run the command line `arguments` as several processes and wait for all of them."""
+    gpus = visible_gpus()
+    children = [_start(arguments, number, gpus) for number in range(processes)]
+
+    def stop(number: int, frame: Any) -> None:
+        del frame
+        for child in children:
+            with suppress(ProcessLookupError):
+                child.send_signal(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        codes = [child.wait() for child in children]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    failed = sum(code != 0 for code in codes)
+    if failed:
+        raise InputError(
+            f"{failed} of {processes} processes ended early, as said above; the same command goes "
+            "on with what is missing"
+        )
+
+
+def _start(arguments: Sequence[str], number: int, gpus: Sequence[str]) -> subprocess.Popen:
+    environment = dict(os.environ)
+    if gpus:
+        environment[_VISIBLE] = gpus[number % len(gpus)]
+    command = [sys.executable, "-m", "windvane.cli", *arguments, "--processes", "1"]
+    # Signals from the keyboard are passed on, so that each child is asked once.
+    child = subprocess.Popen(
+        command, env=environment, start_new_session=True, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    Thread(target=_repeat, args=(child, f"[{number + 1}] "), daemon=True).start()
+    return child
+
+
+def _repeat(child: subprocess.Popen, mark: str) -> None:
+    """Print what a child says, and which one says it."""
+    for line in child.stdout or ():
+        print(mark + line, end="", flush=True)

@@ -1,0 +1,186 @@
+"""Running a grid: what is missing is trained, what is there is skipped, what was cut goes on.
+
+Runs that share a program (the same agent, replay and settings; other seeds and weight changes) are
+trained side by side, as a batch. A batch at work is a file `work/NAME.json` that says what it is,
+and a training folder `work/NAME`; both are gone once its runs are in the store. Whoever works on a
+batch holds its file locked, so that others pass it over.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from windvane.errors import InputError
+from windvane.experiments.grid import Grid
+from windvane.experiments.origin import origin
+from windvane.experiments.store import Store
+from windvane.training.config import TrainConfig
+from windvane.training.files import BusyError, alone, make_folder, write_whole
+from windvane.training.result import Result
+from windvane.training.runner import CONFIG, resume, train
+from windvane.training.stopping import TrainingStopped
+
+WORK = "work"
+TOGETHER = 20
+"""Runs side by side; an accelerator gains little from more."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that are trained side by side."""
+
+    config: TrainConfig
+
+    @property
+    def name(self) -> str:
+        """Readable, and another for every other batch."""
+        text = json.dumps(self.config.to_json(), sort_keys=True)
+        mark = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return f"{self.config.env}-{self.config.agent}-{self.config.replay}-{mark}"
+
+    def __str__(self) -> str:
+        config = self.config
+        seeds = ", ".join(map(str, config.seed_numbers))
+        return f"{config.agent}, {config.replay}: {' and '.join(config.kinds)}, seeds {seeds}"
+
+
+@dataclass
+class Outcome:
+    """What came of the batches of a grid, by their descriptions."""
+
+    skipped: int = 0
+    """Runs that were there before."""
+    trained: int = 0
+    """Runs that were trained now."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a batch could not be trained."""
+    busy: list[str] = field(default_factory=list)
+    """Batches that another process is at."""
+
+
+def reproduce(
+    grid: Grid,
+    out: str | Path,
+    *,
+    seeds: int | tuple[int, ...] = 10,
+    together: int = TOGETHER,
+    console: Console | None = None,
+    **settings: Any,
+) -> Outcome:
+    """Train every run of a grid that is not in the store at `out`; `settings` change the preset's.
+
+    A stop (Ctrl-C, SIGTERM) leaves a checkpoint, and the same call goes on from it, or after a
+    crash from the last one. A batch that fails is told of in the outcome, and the others go on.
+    """
+    console = console or Console(quiet=True)
+    store, runs = Store(Path(out)), grid.runs(seeds, **settings)
+    make_folder(store.folder / WORK)
+    outcome = Outcome(skipped=sum(map(store.has, runs)))
+    todo = begun(store, runs)
+    theirs = {run for batch in todo for run in batch.config.runs}
+    todo += batches([run for run in runs if not (run in theirs or store.has(run))], together)
+    for number, batch in enumerate(todo, 1):
+        missing = [run for run in batch.config.runs if not store.has(run)]
+        if not missing:  # it was all but tidied up, or another process has done it
+            _tidy(store, batch)
+            continue
+        console.print(f"batch {number} of {len(todo)}: {batch}", highlight=False, soft_wrap=True)
+        try:
+            work(batch, store, console)
+        except TrainingStopped as stop:
+            raise TrainingStopped("stopped; the same command goes on where it was") from stop
+        except BusyError:
+            outcome.busy.append(str(batch))
+        except Exception as error:
+            outcome.failures[str(batch)] = str(error) or type(error).__name__
+            console.print(f"failed: {error}", markup=False, highlight=False, soft_wrap=True)
+        else:
+            outcome.trained += len(missing)
+    return outcome
+
+
+def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:
+    """Runs sorted into batches: sparse and regular weights share one where their seeds do."""
+    programs: dict[str, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+    examples: dict[str, TrainConfig] = {}
+    for run in runs:
+        apart = {"weights", "seeds"} if run.weights_every is None else {"seeds"}
+        shared = {f.name: getattr(run, f.name) for f in fields(run) if f.name not in apart}
+        program = json.dumps(shared, sort_keys=True)
+        programs[program][run.weights].extend(run.seed_numbers)
+        examples.setdefault(program, run)
+    found = []
+    for program, kinds in programs.items():
+        shared = defaultdict(list)
+        for kind, seeds in kinds.items():
+            shared[tuple(seeds)].append(kind)
+        for seeds, alike in shared.items():
+            size = max(together // len(alike), 1)
+            for first in range(0, len(seeds), size):
+                these = {"weights": tuple(alike), "seeds": seeds[first : first + size]}
+                found.append(Batch(replace(examples[program], **these)))
+    return found
+
+
+def begun(store: Store, runs: Iterable[TrainConfig]) -> list[Batch]:
+    """Batches at work that have to do with some of these runs: they are finished as they are, so
+    that a stop changes nothing about what is trained beside what.
+    """
+    wanted = set(runs)
+    found = []
+    for path in sorted((store.folder / WORK).glob("*.json")):
+        try:
+            batch = Batch(TrainConfig.load(path))
+        except InputError:  # another process has just finished it
+            continue
+        if wanted & set(batch.config.runs):
+            found.append(batch)
+            wanted -= set(batch.config.runs)
+    return found
+
+
+def work(batch: Batch, store: Store, console: Console | None = None) -> None:
+    """Train a batch, or go on with it, and put its runs into the store."""
+    declared = make_folder(store.folder / WORK) / f"{batch.name}.json"
+    if not declared.exists():
+        text = json.dumps(batch.config.to_json(), indent=2) + "\n"
+        write_whole(declared, lambda file: file.write(text.encode()))
+    with alone(declared):
+        if all(map(store.has, batch.config.runs)):
+            return _tidy(store, batch)
+        began = time.monotonic()
+        folder = declared.with_suffix("")
+        if (folder / CONFIG).exists():
+            result = resume(folder, console=console)
+        else:
+            result = train(batch.config, out=folder, console=console)
+        _keep(batch, result, store, time.monotonic() - began)
+        return _tidy(store, batch)
+
+
+def _keep(batch: Batch, result: Result, store: Store, seconds: float) -> None:
+    runs = batch.config.runs
+    made = origin(result.config) | {"side_by_side": len(runs), "seconds": round(seconds, 1)}
+    for number, run in enumerate(runs):
+        mine = result.records["run"] == number
+        records = {name: np.asarray(column)[mine] for name, column in result.records.items()}
+        if result.content is not None:
+            held = result.content["run"] == number
+            store.write_content(run, {n: column[held] for n, column in result.content.items()})
+        store.write(run, records, number in result.failed, made)
+
+
+def _tidy(store: Store, batch: Batch) -> None:
+    """Remove what a finished batch worked with."""
+    declared = store.folder / WORK / f"{batch.name}.json"
+    shutil.rmtree(declared.with_suffix(""), ignore_errors=True)
+    declared.unlink(missing_ok=True)
