@@ -1,4 +1,4 @@
-"""The command line: `windvane oracle`, `windvane render`, and those of `commands`.
+"""The command line: `windvane oracle`, `windvane render`, and those of the two `commands` files.
 
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
@@ -23,6 +23,7 @@ from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
 from windvane.errors import InputError, require_int, require_positive_int
+from windvane.experiments.commands import Report, Reproduce
 from windvane.progress import progress_display
 from windvane.version import __version__
 from windvane.weights import parse_weights
@@ -192,6 +193,8 @@ def _commands(arguments: list[str]) -> Any:
         | Annotated[Compare, subcommand("compare")]
         | Annotated[Evaluate, subcommand("evaluate")]
         | Annotated[Watch, subcommand("watch")]
+        | Annotated[Reproduce, subcommand("reproduce")]
+        | Annotated[Report, subcommand("report")]
     )
 
 

@@ -1,0 +1,120 @@
+"""The commands about experiments: what they write and print, and how they refuse."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windvane.cli import main
+from windvane.experiments import processes
+from windvane.experiments.grid import Grid
+from windvane.experiments.processes import visible_gpus
+from windvane.experiments.store import Store
+
+
+def run(line: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "windvane.cli", *line.split()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("reproduce atari", "unknown grid 'atari'; choose one of: dst, minecart, selection, naive"),
+        ("reproduce dst --cells dqn-*", "no cell of dst matches 'dqn-*'"),
+        ("reproduce dst --seeds 0", "--seeds must be a whole number of at least 1, not 0"),
+        ("reproduce dst --together 0", "--together must be a whole number of at least 1, not 0"),
+        ("reproduce dst --processes 0", "--processes must be a whole number of at least 1, not 0"),
+        ("reproduce dst --steps -4 --out {out}", "steps must be a whole number from 1"),
+        ("reproduce dst --steps 7 --out {out}", "steps must be a multiple of update_interval, 4"),
+        ("reproduce dst --out {file}/out", "cannot write {file}/out"),
+        ("report {out}", "there is no folder {out}"),
+        ("report {empty}", "there are no finished runs in {empty}"),
+        ("report {whole} --out {file}", "cannot write {file}"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_code_2(
+    line: str,
+    sentence: str,
+    whole: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"out": tmp_path / "out", "empty": tmp_path / "empty", "file": tmp_path / "file"}
+    places["empty"].mkdir()
+    places["file"].write_text("")
+    named = {name: str(path) for name, path in (places | {"whole": whole}).items()}
+    assert main(line.format(**named).split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("windvane: ")
+    assert sentence.format(**named) in said
+    assert said.count("\n") == 1
+    assert not places["out"].exists()
+
+
+def test_what_is_there_can_be_listed(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"reproduce dst --cells cn-der-* --seeds 3 --list --out {whole}"
+    assert main(line.split()) == 0
+    assert [row.split() for row in capsys.readouterr().out.splitlines()] == [
+        ["cn-der-sparse", "0", "of", "3", "runs"],
+        ["cn-der-regular", "0", "of", "3", "runs"],
+    ]
+
+
+def test_a_report_and_its_digest_say_the_same(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = f"report {whole} --out {tmp_path / 'report'} --digest {tmp_path / 'digest'}"
+    assert main(line.split()) == 0
+    said = capsys.readouterr().out
+    assert "Deep Sea Treasure" in said
+    for name in ("report.md", "report.tex", "report.csv", "report.html", "dst-regret.png"):
+        assert f"written: {tmp_path / 'report' / name}" in said
+        assert (tmp_path / "report" / name).stat().st_size > 500
+    rows = list(csv.DictReader((tmp_path / "report" / "report.csv").read_text().splitlines()))
+    ours = [row for row in rows if row["mean"]]
+    assert {(row["agent"], row["replay"], row["seeds"]) for row in ours} == {
+        ("cn", "standard", "2"), ("mo", "standard", "2"),
+    }  # fmt: skip
+    assert main(["report", str(tmp_path / "digest"), "--out", str(tmp_path / "again")]) == 0
+    for name in ("report.md", "report.csv"):
+        first, second = (tmp_path / where / name for where in ("report", "again"))
+        assert first.read_text() == second.read_text()
+
+
+def test_two_processes_share_a_grid(tmp_path: Path) -> None:
+    cells = "--cells mo-standard-* cn-standard-* --seeds 1 --steps 8 --observation features"
+    done = run(f"reproduce dst {cells} --out {tmp_path} --processes 2")
+    assert done.returncode == 0, done.stderr
+    assert "[1] " in done.stdout
+    assert "[2] " in done.stdout
+    grid = Grid.paper("dst").select(["mo-standard-*", "cn-standard-*"])
+    assert all(map(Store(tmp_path).has, grid.runs(1, steps=8, observation="features")))
+    # A few steps end no episode: such runs are kept and reported, too.
+    report = run(f"report {tmp_path}")
+    assert report.returncode == 0, report.stderr
+
+
+def test_gpus_are_counted_without_waking_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    assert visible_gpus() == ["2", "5"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert visible_gpus() == []
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    monkeypatch.setattr(processes, "_NVIDIA", Path("/nowhere"))
+    assert visible_gpus() == []
+
+
+@pytest.mark.slow
+def test_all_cells_of_deep_sea_treasure_end_to_end(tmp_path: Path) -> None:
+    line = f"reproduce dst --seeds 2 --steps 2000 --observation features --out {tmp_path}"
+    done = run(line)
+    assert done.returncode == 0, done.stderr
+    assert "56 runs were trained, 0 were there before" in done.stdout
+    assert "0 runs were trained, 56 were there before" in run(line).stdout
+    report = run(f"report {tmp_path}")
+    assert report.returncode == 0, report.stderr
+    assert "Not run" not in report.stdout
+    assert (tmp_path / "report" / "dst-replay-content.png").exists()

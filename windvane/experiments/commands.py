@@ -1,0 +1,140 @@
+"""The commands about experiments: `windvane reproduce`, `windvane report`.
+
+What may not live here: anything a library user would want; this file parses, calls and prints.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.console import Console
+
+from windvane.commands import say
+from windvane.errors import InputError, require_positive_int
+from windvane.training.settings import ObservationName
+
+if TYPE_CHECKING:
+    from windvane.experiments.grid import Grid
+    from windvane.experiments.reproduce import Outcome
+
+Name = Annotated[str, tyro.conf.Positional]
+Folder = Annotated[Path, tyro.conf.Positional]
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run the cells of the paper's tables: dst, minecart (Table 1), selection (SEL and EXP), naive.
+
+    What is there is skipped, what was cut goes on, what fails is told at the end. Several processes
+    may work on one folder; on a machine with several GPUs there is one process for each.
+    """
+
+    grid: Name
+    """Which tables: dst, minecart, selection or naive."""
+    cells: tuple[str, ...] = ()
+    """Only the cells that match, such as cn-der-sparse or 'mo-*'. Default: all."""
+    seeds: int = 10
+    """Runs a cell, seeded 0, 1, 2 and so on."""
+    steps: int | None = None
+    """Steps of every run. Default: the paper's."""
+    observation: ObservationName | None = None
+    """What the agents see. Default: pixels, as in the paper."""
+    out: Path = Path("out/paper")
+    """Folder of the results store."""
+    together: int = 20
+    """Most runs side by side in one compiled program."""
+    processes: int | None = None
+    """Processes that share the work. Default: one a GPU, else one."""
+    cluster: str | None = None
+    """Address of a Ray cluster to run on, such as auto or ray://head:10001. It needs the extra
+    windvane[cluster], here and on every node."""
+    list: bool = False
+    """Only say what is there and what is missing."""
+
+    def run(self, console: Console) -> None:
+        """Run what is missing, and print what came of it."""
+        from windvane.experiments.grid import Grid
+        from windvane.experiments.processes import share, visible_gpus
+
+        require_positive_int("--seeds", self.seeds)
+        require_positive_int("--together", self.together)
+        grid = Grid.paper(self.grid).select(self.cells)
+        if self.list:
+            return self._list(console, grid)
+        processes = self.processes
+        if processes is None:
+            processes = 1 if self.cluster else max(len(visible_gpus()), 1)
+        if require_positive_int("--processes", processes) > 1:
+            return share(sys.argv[1:], processes)
+        return self._tell(console, self._reproduce(console, grid))
+
+    def _reproduce(self, console: Console, grid: "Grid") -> "Outcome":
+        what = {"steps": self.steps, "observation": self.observation}
+        settings = {name: value for name, value in what.items() if value is not None}
+        settings |= {"seeds": self.seeds, "together": self.together}
+        if self.cluster is not None:
+            from windvane.experiments.cluster import reproduce_on
+
+            return reproduce_on(self.cluster, grid, self.out, console=console, **settings)
+        from windvane.experiments.reproduce import reproduce
+
+        return reproduce(grid, self.out, console=console, **settings)
+
+    def _list(self, console: Console, grid: "Grid") -> None:
+        from windvane.experiments.store import Store
+
+        what = {"steps": self.steps, "observation": self.observation}
+        settings = {name: value for name, value in what.items() if value is not None}
+        store = Store(self.out)
+        for cell in grid.cells:
+            runs = grid.select([str(cell)]).runs(self.seeds, **settings)
+            there = sum(map(store.has, runs))
+            say(console, f"{cell!s:24} {there} of {len(runs)} runs")
+
+    def _tell(self, console: Console, outcome: "Outcome") -> None:
+        say(console, f"{outcome.trained} runs were trained, {outcome.skipped} were there before")
+        for batch in outcome.busy:
+            say(console, f"left to another process: {batch}")
+        if outcome.trained + outcome.skipped:
+            say(console, f"written: {self.out}; look at it with: windvane report {self.out}")
+        if outcome.failures:
+            whys = "; ".join(f"{batch} ({why})" for batch, why in outcome.failures.items())
+            raise InputError(
+                f"{len(outcome.failures)} batches failed, and the same command tries them again: "
+                f"{whys}"
+            )
+
+
+@dataclass(frozen=True)
+class Report:
+    """Print and write the tables and figures of a results store beside the paper's numbers."""
+
+    folder: Folder
+    """Folder of a results store, or of a digest of one."""
+    out: Path | None = None
+    """Folder for the report. Default: report, in the store."""
+    digest: Path | None = None
+    """Also write a digest of the store: every run in a few numbers, small enough to publish."""
+
+    def run(self, console: Console) -> None:
+        """Read, print and write."""
+        from windvane.experiments.content import content_figures, copy_examples
+        from windvane.experiments.digest_files import read_digests, write_digests
+        from windvane.experiments.report import print_report, write_report
+        from windvane.experiments.store import Store
+
+        if not self.folder.is_dir():
+            raise InputError(f"there is no folder {self.folder}")
+        digests = [*Store(self.folder).digests(), *read_digests(self.folder)]
+        if not digests:
+            raise InputError(f"there are no finished runs in {self.folder}")
+        print_report(console, digests)
+        out = self.folder / "report" if self.out is None else self.out
+        written = write_report(digests, out, content_figures(self.folder))
+        if self.digest is not None:
+            written += write_digests(digests, self.digest)
+            written += copy_examples(self.folder, self.digest)
+        for path in written:
+            say(console, f"written: {path}")

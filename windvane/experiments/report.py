@@ -1,0 +1,142 @@
+"""The whole report about a set of runs: as files, or on the terminal."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from windvane.errors import InputError
+from windvane.experiments.digest import Digest
+from windvane.experiments.figures import section_figures
+from windvane.experiments.latex import to_latex
+from windvane.experiments.layout import (
+    CAPTIONS,
+    CAVEAT,
+    MISSING,
+    CellText,
+    Picture,
+    absent_text,
+    grid,
+    notes,
+    pair_texts,
+    verdict_text,
+)
+from windvane.experiments.markdown import to_markdown
+from windvane.experiments.orderings import contrary
+from windvane.experiments.tables import EXTRA, ResultTable, Section, sections
+from windvane.experiments.tidy import to_csv
+from windvane.experiments.webpage import to_html
+from windvane.plots import save
+from windvane.training.files import make_folder, one_sentence, write_whole
+
+PRINTED = 10
+"""Pairs that go the other way and are printed to a terminal; the files have all."""
+
+
+def write_report(
+    digests: Sequence[Digest], out: Path, more: Mapping[str, Mapping[str, Figure]] | None = None
+) -> list[Path]:
+    """Write report.md, report.tex, report.csv, report.html and the figures, and say where.
+
+    `more` are other figures, by problem and then by what they show.
+    """
+    found = _sections(digests)
+    make_folder(out)
+    pictures = _save_figures(found, out, more or {})
+    texts = {
+        "report.md": to_markdown(found, pictures),
+        "report.tex": to_latex(found),
+        "report.csv": to_csv(found),
+        "report.html": to_html(found, pictures),
+    }
+    for name, text in texts.items():
+        write_whole(out / name, lambda file, text=text: file.write(text.encode()))
+    made = (picture.path for saved in pictures.values() for picture in saved)
+    return [*(out / name for name in texts), *made]
+
+
+def print_report(console: Console, digests: Sequence[Digest]) -> None:
+    """Print the tables, what is missing from them, and which of the paper's orders hold."""
+    for section in _sections(digests):
+        _say(console, section.title, "bold")
+        for table in section.tables:
+            console.print(_printed(section, table))
+            for line in _lines(section, table):
+                _say(console, line)
+        if section.absent:
+            _say(console, absent_text(section))
+    _say(console, f"In tables: ours [95% interval] (the paper's). {CAVEAT}", "dim")
+
+
+def _sections(digests: Sequence[Digest]) -> tuple[Section, ...]:
+    if not digests:
+        raise InputError("there is nothing to report: no run is finished")
+    return sections(digests)
+
+
+def _save_figures(
+    found: Sequence[Section], out: Path, more: Mapping[str, Mapping[str, Figure]]
+) -> dict[str, list[Picture]]:
+    """Files by section; sections about one problem are numbered, but for the first."""
+    saved: dict[str, list[Picture]] = {}
+    seen: Counter[str] = Counter()
+    for section in found:
+        seen[section.problem] += 1
+        number = seen[section.problem]
+        stem = section.problem if number == 1 else f"{section.problem}-{number}"
+        others = more.get(section.problem, {}) if number == 1 else {}
+        with one_sentence(out):
+            saved[section.title] = [
+                Picture(save(figure, out / f"{stem}-{name}.png"), CAPTIONS[name])
+                for name, figure in (section_figures(section) | dict(others)).items()
+            ]
+    return saved
+
+
+def _printed(section: Section, table: ResultTable) -> Table:
+    """The rows that something was run for; the lines below the table name the others."""
+    laid_out = grid(section, table)
+    printed = Table(title=table.title, title_justify="left")
+    printed.add_column("weights")
+    printed.add_column("algorithm")
+    for period, replay in laid_out.columns:
+        printed.add_column(f"{period}\n{replay}")
+    for _, rows in groupby(laid_out.rows, key=lambda row: row.weights):
+        printed.add_section()
+        for row in rows:
+            if any(cell and cell.runs for cell in row.cells):
+                printed.add_row(row.weights, row.name, *(_cell(cell) for cell in row.cells))
+    return printed
+
+
+def _cell(cell: CellText | None) -> Text:
+    """Text, as Rich could take an interval's brackets for markup."""
+    if cell is None:
+        return Text(MISSING)
+    text = Text(cell.ours, style="bold" if cell.lowest else "")
+    if cell.paper:
+        text.append(f"\n({cell.paper})", style="not bold dim")
+    return text
+
+
+def _lines(section: Section, table: ResultTable) -> list[str]:
+    """What is printed below a table."""
+    lines = notes(table)
+    if table.label != EXTRA:
+        lines.append(verdict_text(table.orderings))
+    pairs = contrary(table.orderings)
+    for pair in pairs[:PRINTED]:
+        place, order, verdict, paper, ours = pair_texts(section, pair)
+        lines.append(f"  {verdict}: {order} ({place}): paper {paper}, ours {ours}")
+    if len(pairs) > PRINTED:
+        lines.append(f"  and {len(pairs) - PRINTED} more pairs that go the other way")
+    return lines
+
+
+def _say(console: Console, text: str, style: str | None = None) -> None:
+    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
