@@ -62,7 +62,7 @@ types: $(STAMP)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
 unit: $(STAMP)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster]'

@@ -111,6 +111,7 @@ def test_errors_are_stated_and_small(paper) -> None:
     assert errors["routes not proven shortest (a count)"] == 0
 
 
+@pytest.mark.slow
 def test_a_small_instance_from_scratch_with_cache_and_resume(cache, monkeypatch) -> None:
     env = Minecart(SMALL)
     told: list[str] = []

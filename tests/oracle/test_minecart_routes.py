@@ -94,7 +94,12 @@ def exhaustive(env: Minecart, out: int, home: int, length: int, mining: int) -> 
     return float(best)
 
 
-@pytest.mark.parametrize(("out", "home"), [(1, 1), (1, 2), (2, 2)])
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("out", "home"), [pytest.param(1, 1, marks=slow), (1, 2), pytest.param(2, 2, marks=slow)]
+)
 def test_the_shortest_route_is_the_exhaustive_ones(out: int, home: int) -> None:
     finder = RouteFinder(Minecart(NEAR), GAMMA)
     route = finder.to_mine(Stop(0, 1), out, home)[0]

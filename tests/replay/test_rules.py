@@ -29,12 +29,31 @@ RULES = {
 }
 
 
-@eqx.filter_jit
+MOST = 500
+
+
 def fill(buffer, key, numbers, scores):
     """Add transitions that are known by their numbers; every fifth ends its episode."""
+    # Of one length, so that a buffer's program is compiled once.
+    longer = [jnp.pad(column, (0, max(MOST - len(column), 0))) for column in (numbers, scores)]
+    return _fill(buffer, key, *longer, jnp.asarray(len(numbers)))
+
+
+@eqx.filter_jit
+def _fill(buffer, key, numbers, scores, number):
     state = buffer.init((numbers[0], jnp.zeros(2)), key)
-    step = lambda state, item: (add(buffer, state, *item), None)  # noqa: E731
-    return jax.lax.scan(step, state, (numbers, scores))[0]
+    step = lambda at, state: add(buffer, state, numbers[at], scores[at])  # noqa: E731
+    return jax.lax.fori_loop(0, number, step, state)
+
+
+@eqx.filter_jit
+def sample(buffer, state, key, number, newest=0):
+    return buffer.sample(state, key, number, newest)
+
+
+@eqx.filter_jit
+def update(buffer, state, places, errors):
+    return buffer.update_priorities(state, places, errors)
 
 
 def add(buffer, state, number, score):
@@ -150,7 +169,7 @@ def test_all_rules_hold_no_more_than_they_may_and_sample_what_they_hold(rule: st
         state = fill(buffer, KEY, jnp.arange(number), jnp.linspace(0, 1, number))
         mine = held(buffer, state)
         assert int(buffer.size(state)) == len(mine) <= min(64, number)
-        batch = eqx.filter_jit(buffer.sample)(state, jax.random.key(1), 32)
+        batch = sample(buffer, state, jax.random.key(1), 32)
         assert set(np.asarray(batch.transitions[0]).tolist()) <= set(mine)
         assert np.allclose(batch.transitions[1][:, 0], np.asarray(batch.transitions[0]) % 7)
 
@@ -159,17 +178,17 @@ def test_all_rules_hold_no_more_than_they_may_and_sample_what_they_hold(rule: st
 def test_priorities_by_hand(rule: str) -> None:
     buffer = RULES[rule](64)
     state = fill(buffer, KEY, jnp.arange(50), jnp.linspace(0, 1, 50))
-    places = buffer.sample(state, jax.random.key(1), 8).places
+    places = sample(buffer, state, jax.random.key(1), 8).places
     errors = jnp.linspace(0.0, 3.5, 8).at[1:].set(-2.0)
     first = places[0]
-    state = buffer.update_priorities(state, places[:1], errors[:1])
+    state = update(buffer, state, places[:1], errors[:1])
     assert float(buffer.rows(state).priorities[first]) == pytest.approx(0.01**2)
-    state = buffer.update_priorities(state, places[:1], jnp.asarray([-2.0]))
+    state = update(buffer, state, places[:1], jnp.asarray([-2.0]))
     assert float(buffer.rows(state).priorities[first]) == pytest.approx(2.01**2)
     # Newcomers have the mean of what was set last.
-    state = buffer.update_priorities(state, places[:2], jnp.asarray([1.0, 3.0]))
+    state = update(buffer, state, places[:2], jnp.asarray([1.0, 3.0]))
     state = eqx.filter_jit(add)(buffer, state, jnp.asarray(50), jnp.asarray(0.5))
-    newest = buffer.sample(state, jax.random.key(1), 1, newest=1).places
+    newest = sample(buffer, state, jax.random.key(1), 1, newest=1).places
     expected = (1.01**2 + 3.01**2) / 2
     assert float(buffer.rows(state).priorities[newest[0]]) == pytest.approx(expected)
 
@@ -179,13 +198,13 @@ def test_priorities_by_hand(rule: str) -> None:
 def test_a_batch_may_begin_with_the_newest(rule: str, added: int) -> None:
     buffer = RULES[rule](64)
     state = fill(buffer, KEY, jnp.arange(added), jnp.linspace(0, 1, added))
-    batch = buffer.sample(state, jax.random.key(1), 5, newest=3)
+    batch = sample(buffer, state, jax.random.key(1), 5, newest=3)
     assert np.asarray(batch.transitions[0])[:3].tolist() == [added - 1, added - 2, added - 3]
-    drawn = buffer.sample(state, jax.random.key(1), 5)
+    drawn = sample(buffer, state, jax.random.key(1), 5)
     assert np.array_equal(batch.places[3:], drawn.places[3:])
     # Those that have left the ring again, or never were, are drawn instead.
     number = min(added, 60)
-    batch = buffer.sample(state, jax.random.key(1), number, newest=number)
+    batch = sample(buffer, state, jax.random.key(1), number, newest=number)
     many = np.asarray(batch.transitions[0]).tolist()
     assert set(many) <= set(held(buffer, state))
 
@@ -194,15 +213,15 @@ def test_a_batch_may_begin_with_the_newest(rule: str, added: int) -> None:
 def test_what_is_not_held_cannot_be_revived(rule: str) -> None:
     buffer = RULES[rule](64)
     state = fill(buffer, KEY, jnp.arange(3), jnp.zeros(3))
-    after = buffer.update_priorities(state, jnp.asarray([40]), jnp.asarray([5.0]))
+    after = update(buffer, state, jnp.asarray([40]), jnp.asarray([5.0]))
     assert held(buffer, after) == [0, 1, 2]
 
 
 def test_importance_weights() -> None:
     buffer = StandardReplay(8, alpha=1.0)
     state = fill(buffer, KEY, jnp.arange(8), jnp.zeros(8))
-    state = buffer.update_priorities(state, jnp.arange(8), jnp.arange(8.0))
-    batch = buffer.sample(state, jax.random.key(2), 8)
+    state = update(buffer, state, jnp.arange(8), jnp.arange(8.0))
+    batch = sample(buffer, state, jax.random.key(2), 8)
     probabilities = (np.asarray(batch.transitions[0]) + 0.01) / (28 + 0.08)
     assert np.allclose(batch.probabilities, probabilities, rtol=1e-5)
     weights = (8 * probabilities) ** -0.5

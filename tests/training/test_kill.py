@@ -61,10 +61,6 @@ def kill_and_go_on(tmp_path: Path, moments: int) -> None:
     assert files_of(killed) == files_of(whole)
 
 
-def test_killed_at_two_moments(tmp_path: Path) -> None:
-    kill_and_go_on(tmp_path, 2)
-
-
 @pytest.mark.slow
 def test_killed_at_twenty_moments(tmp_path: Path) -> None:
     kill_and_go_on(tmp_path, 20)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -101,8 +102,9 @@ def reproduce(
         except BusyError:
             outcome.busy.append(str(batch))
         except Exception as error:
-            outcome.failures[str(batch)] = str(error) or type(error).__name__
-            console.print(f"failed: {error}", markup=False, highlight=False, soft_wrap=True)
+            why = f"{str(error) or type(error).__name__}; see {_write_error(store, batch)}"
+            outcome.failures[str(batch)] = why
+            console.print(f"failed: {why}", markup=False, highlight=False, soft_wrap=True)
         else:
             outcome.trained += len(missing)
     return outcome
@@ -179,8 +181,17 @@ def _keep(batch: Batch, result: Result, store: Store, seconds: float) -> None:
         store.write(run, records, number in result.failed, made)
 
 
+def _write_error(store: Store, batch: Batch) -> Path:
+    """Keep all that is known of the error at hand, for whoever looks into it."""
+    path = store.folder / WORK / f"{batch.name}.error"
+    text = traceback.format_exc()
+    write_whole(path, lambda file: file.write(text.encode()))
+    return path
+
+
 def _tidy(store: Store, batch: Batch) -> None:
     """Remove what a finished batch worked with."""
     declared = store.folder / WORK / f"{batch.name}.json"
     shutil.rmtree(declared.with_suffix(""), ignore_errors=True)
+    declared.with_suffix(".error").unlink(missing_ok=True)
     declared.unlink(missing_ok=True)
