@@ -259,8 +259,9 @@ def run_chunk(
     """
     trainer, first, cycles, learning = what
     interval, copying = trainer.settings.update_interval, trainer.settings.target_interval
-    # An accelerator waits less between steps that are laid out one after another.
-    unroll = 1 if jax.default_backend() == "cpu" else interval
+    # An accelerator waits less between steps that are laid out one after another; for the few
+    # before learning starts that is not worth compiling.
+    unroll = interval if learning and jax.default_backend() != "cpu" else 1
 
     def act(runs: RunState, of: tuple[Int[Array, ""], Chance]) -> tuple[RunState, Step]:
         return jax.vmap(trainer.step, (0, None, 0))(runs, *of)
