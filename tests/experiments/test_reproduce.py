@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
+from tests.training.crashes import Crash, crash_at_files
 from tests.training.small import small
 from windvane.errors import InputError
 from windvane.experiments import reproduce as module
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import WORK, batches, begun, reproduce, work
 from windvane.experiments.store import Store, read_run
-from windvane.training import files
 from windvane.training.config import TrainConfig
 from windvane.training.files import BusyError, alone
 from windvane.training.loop import _purpose
@@ -77,22 +77,10 @@ def test_a_run_beside_others_is_the_run_alone_up_to_rounding(whole: Path) -> Non
         np.testing.assert_allclose(alone[name][:5], beside[name][:5], atol=1e-5)
 
 
-class Crash(BaseException):
-    """The program ends here."""
-
-
 def test_a_crash_at_any_file_changes_nothing(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, left = files.move, [0]
-
-    def move(scratch: Path, path: Path) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            raise Crash
-        real(scratch, path)
-
-    monkeypatch.setattr(files, "move", move)
+    left = crash_at_files(monkeypatch)
     expected, chunks = content(whole), SETTINGS["steps"] // SETTINGS["chunk"]
     # The batch, its configuration, a part and a checkpoint a chunk, all records, four policies, the
     # summary, four runs; and the same for the second batch.

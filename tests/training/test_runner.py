@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from tests.training.crashes import Crash, crash_at_files
 from tests.training.small import STEPS, STOPS, files_of, same_records, small
 from windvane import resume, train
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
@@ -84,22 +85,10 @@ def test_a_finished_training_is_read(finished: Result) -> None:
     assert summary["regret"] == pytest.approx(finished.regret.overall.tolist())
 
 
-class Crash(BaseException):
-    """The program ends here."""
-
-
 def test_a_crash_at_any_file_loses_and_doubles_nothing(
     tmp_path: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, left = files.move, [0]
-
-    def move(scratch: Path, path: Path) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            raise Crash
-        real(scratch, path)
-
-    monkeypatch.setattr(files, "move", move)
+    left = crash_at_files(monkeypatch)
     crashes = 0
     for number in range(1, 100):
         folder, left[0] = tmp_path / str(number), number

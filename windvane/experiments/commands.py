@@ -6,7 +6,7 @@ What may not live here: anything a library user would want; this file parses, ca
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -70,10 +70,14 @@ class Reproduce:
             return share(sys.argv[1:], processes)
         return self._tell(console, self._reproduce(console, grid))
 
-    def _reproduce(self, console: Console, grid: "Grid") -> "Outcome":
+    @property
+    def _changes(self) -> dict[str, Any]:
+        """Settings that are not the preset's."""
         what = {"steps": self.steps, "observation": self.observation}
-        settings = {name: value for name, value in what.items() if value is not None}
-        settings |= {"seeds": self.seeds, "together": self.together}
+        return {name: value for name, value in what.items() if value is not None}
+
+    def _reproduce(self, console: Console, grid: "Grid") -> "Outcome":
+        settings = self._changes | {"seeds": self.seeds, "together": self.together}
         if self.cluster is not None:
             from windvane.experiments.cluster import reproduce_on
 
@@ -85,11 +89,9 @@ class Reproduce:
     def _list(self, console: Console, grid: "Grid") -> None:
         from windvane.experiments.store import Store
 
-        what = {"steps": self.steps, "observation": self.observation}
-        settings = {name: value for name, value in what.items() if value is not None}
         store = Store(self.out)
         for cell in grid.cells:
-            runs = grid.select([str(cell)]).runs(self.seeds, **settings)
+            runs = grid.select([str(cell)]).runs(self.seeds, **self._changes)
             there = sum(map(store.has, runs))
             say(console, f"{cell!s:24} {there} of {len(runs)} runs")
 
