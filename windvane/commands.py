@@ -83,6 +83,7 @@ class Evaluate:
     def run(self, console: Console) -> None:
         """Play and print."""
         from windvane.evaluation import confidence, evaluate
+        from windvane.training.runner import CONFIG
 
         require_positive_int("--episodes", self.episodes)
         require_int("--seed", self.seed, 0, 2**32 - 1)
@@ -90,14 +91,15 @@ class Evaluate:
         env = policies[0].env
         weights = parse_weights(self.weights, env.num_objectives)
         table = Table(title=f"Weights {self.weights}", title_justify="left")
-        for name in ("seed", *env.objective_names, "regret", "95% interval"):
-            table.add_column(name, justify="right")
+        for name in ("run", *env.objective_names, "regret", "95% interval"):
+            table.add_column(name, justify="left" if name == "run" else "right")
         means = []
-        for policy in policies:
+        run_names = TrainConfig.load(self.folder / CONFIG).run_names
+        for name, policy in zip(run_names, policies, strict=True):
             played = evaluate(policy, weights, self.episodes, self.seed)
             means.append(played.regrets.mean())
             table.add_row(
-                str(policy.seed),
+                name,
                 *(f"{value:.4f}" for value in played.returns.mean(0)),
                 f"{means[-1]:.4f}",
                 f"± {confidence(played.regrets):.4f}",
@@ -192,15 +194,18 @@ class Compare:
             if not (folder / CONFIG).exists():
                 raise InputError(f"there is no training run in {folder}")
             config = TrainConfig.load(folder / CONFIG)
-            found = read_records(folder)
+            found, seeds = read_records(folder), len(config.seed_numbers)
             regret = regret_of(found, len(config.runs), config.steps)
-            overall, late = np.nanmean(regret.overall), np.nanmean(regret.last_quarter)
-            baseline = late if baseline is None else baseline
-            name = f"{config.agent}, {config.replay} ({folder.name})"
-            share = f"{100 * late / baseline:.0f}%"
-            runs = str(len(config.runs))
-            table.add_row(name, runs, f"{overall:.4f}", f"{late:.4f}", share)
-            curves[name] = found
+            for number, kind in enumerate(config.kinds):
+                mine = slice(number * seeds, (number + 1) * seeds)
+                overall, late = (np.nanmean(r[mine]) for r in (regret.overall, regret.last_quarter))
+                baseline = late if baseline is None else baseline
+                several = f", {kind}" if len(config.kinds) > 1 else ""
+                name = f"{config.agent}, {config.replay}{several} ({folder.name})"
+                share = f"{100 * late / baseline:.0f}%"
+                table.add_row(name, str(seeds), f"{overall:.4f}", f"{late:.4f}", share)
+                rows = found["run"] // seeds == number
+                curves[name] = {column: values[rows] for column, values in found.items()}
         console.print(table)
         say(console, f"written: {save(cumulative_regret(curves), self.out)}")
 

@@ -27,6 +27,7 @@ def run(line: str) -> "subprocess.CompletedProcess[str]":
         ("reproduce dst --seeds 0", "--seeds must be a whole number of at least 1, not 0"),
         ("reproduce dst --together 0", "--together must be a whole number of at least 1, not 0"),
         ("reproduce dst --processes 0", "--processes must be a whole number of at least 1, not 0"),
+        ("reproduce dst --cluster auto --processes 2", "--processes must be 1 with --cluster"),
         ("reproduce dst --steps -4 --out {out}", "steps must be a whole number from 1"),
         ("reproduce dst --steps 7 --out {out}", "steps must be a multiple of update_interval, 4"),
         ("reproduce dst --out {file}/out", "cannot write {file}/out"),

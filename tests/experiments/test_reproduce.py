@@ -17,6 +17,7 @@ import pytest
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
 from tests.training.crashes import Crash, crash_at_files
 from tests.training.small import small
+from tests.training.test_runner import stop_after
 from windvane.errors import InputError
 from windvane.experiments import reproduce as module
 from windvane.experiments.grid import Grid
@@ -111,6 +112,37 @@ def test_a_stop_says_how_to_go_on(
     assert content(tmp_path) == content(whole)
 
 
+def test_a_stop_in_the_last_chunk_of_a_batch_begins_no_other(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, [SETTINGS["steps"]])
+        with pytest.raises(TrainingStopped, match="the same command goes on"):
+            run_small(tmp_path)
+    assert len(Store(tmp_path).paths()) == 4
+    assert run_small(tmp_path).trained == 4
+    assert content(tmp_path) == content(whole)
+
+
+def test_what_another_process_has_done_meanwhile_is_not_done_again(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = module.train
+
+    def train(config: TrainConfig, **named: Any) -> Any:
+        # While this process is at the first batch, another does a part of the second.
+        for path in Store(whole).paths():
+            if "mo-standard-sparse" in str(path):
+                Store(tmp_path).put(str(path.relative_to(whole)), path.read_bytes())
+        return real(config, **named)
+
+    monkeypatch.setattr(module, "train", train)
+    assert run_small(tmp_path).trained == 6
+    made = content(tmp_path)
+    kept = {name: value for name, value in content(whole).items() if "mo-standard-sparse" in name}
+    assert {name: made[name] for name in kept} == kept
+
+
 def test_a_batch_that_fails_is_told_of_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +189,7 @@ def test_batches_share_what_shares_a_program() -> None:
     assert {len(b.config.runs) for b in found} == {20}
     assert {len(b.config.runs) for b in batches(every, 8)} == {4, 8}
     assert {run for b in batches(every, 3) for run in b.config.runs} == set(every)
+    assert {len(b.config.runs) for b in batches(every, 1)} == {1}
     # Where the seeds of the two kinds differ, they cannot share a batch.
     some = [run for run in every if run.agent == "cn" and run.replay == "der"][:15]
     assert [(b.config.weights, len(b.config.runs)) for b in batches(some)] == [
@@ -184,7 +217,7 @@ from pathlib import Path
 from tests.experiments.small_grid import run_small
 
 outcome = run_small(Path(sys.argv[1]))
-sys.exit(3 if outcome.busy else 0)
+sys.exit(1 if outcome.failures else 3 if outcome.busy else 0)
 """
 
 

@@ -3,7 +3,7 @@
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
 
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,8 +67,22 @@ class Reproduce:
         if processes is None:
             processes = 1 if self.cluster else max(len(visible_gpus()), 1)
         if require_positive_int("--processes", processes) > 1:
-            return share(sys.argv[1:], processes)
+            if self.cluster is not None:
+                raise InputError(
+                    f"--processes must be 1 with --cluster, not {processes}: the cluster shares "
+                    "the work"
+                )
+            return share(self._arguments, processes)
         return self._tell(console, self._reproduce(console, grid))
+
+    @property
+    def _arguments(self) -> Sequence[str]:
+        """The command line of one of several processes."""
+        said = ["reproduce", self.grid, "--seeds", self.seeds, "--together", self.together]
+        said += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
+        for name, value in self._changes.items():
+            said += [f"--{name}", value]
+        return [str(part) for part in said]
 
     @property
     def _changes(self) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""What diverse buffers held in the end (Figure 3, middle): one run a problem, as an example."""
+"""What diverse buffers held in the end (Figure 3, middle): one run a setting, as an example."""
 
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from windvane.errors import InputError
 from windvane.experiments.store import CONTENT
 from windvane.plots import replay_content
 from windvane.training.config import TrainConfig
@@ -17,25 +18,30 @@ SHOWN = "cn-der-sparse"
 
 
 def examples(folder: Path) -> dict[str, Path]:
-    """The file of one run for each problem of a store."""
+    """The file of one run for each setting, by the setting's fingerprint."""
     found: dict[str, Path] = {}
     paths = sorted((folder / CONTENT).glob("*/*/*.parquet"))
     for path in sorted(paths, key=lambda path: (path.parent.name != SHOWN, path)):
-        found.setdefault(path.parent.parent.name, path)
+        found.setdefault(path.name.partition("-")[0], path)
     return found
 
 
 def content_figures(folder: Path) -> dict[str, dict[str, Figure]]:
-    """A figure for each problem, by what it shows."""
-    figures = {}
-    for problem, path in examples(folder).items():
+    """A figure for each setting, by its fingerprint and then by what it shows."""
+    return {name: {"replay-content": _draw(path)} for name, path in examples(folder).items()}
+
+
+def _draw(path: Path) -> Figure:
+    try:
         content = read_table(path)
         returns = np.stack([column for name, column in content.items() if "return" in name], 1)
         diverse = content["diverse"] == 1
-        names = make_env(TrainConfig.preset(f"paper-{problem}")).objective_names
-        figure = replay_content(returns[~diverse], returns[diverse], names)
-        figures[problem] = {"replay-content": figure}
-    return figures
+    except Exception as error:  # a damaged file may fail in any way
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{path} does not say what a buffer held: {reason}") from error
+    problem = path.parent.parent.name
+    names = make_env(TrainConfig.preset(f"paper-{problem}")).objective_names
+    return replay_content(returns[~diverse], returns[diverse], names)
 
 
 def copy_examples(folder: Path, to: Path) -> list[Path]:

@@ -11,6 +11,8 @@ from threading import Thread
 from typing import Any
 
 from windvane.errors import InputError
+from windvane.experiments.reproduce import GO_ON
+from windvane.training.stopping import TrainingStopped
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
@@ -27,9 +29,17 @@ def share(arguments: Sequence[str], processes: int) -> None:
     """Run the command line `arguments` as several processes and wait for all of them."""
     gpus = visible_gpus()
     children = [_start(arguments, number, gpus) for number in range(processes)]
+    readers = [
+        Thread(target=_repeat, args=(child, f"[{number}] "))
+        for number, child in enumerate(children, 1)
+    ]
+    for reader in readers:
+        reader.start()
+    stopped = []
 
     def stop(number: int, frame: Any) -> None:
         del frame
+        stopped.append(number)
         for child in children:
             with suppress(ProcessLookupError):
                 child.send_signal(number)
@@ -37,9 +47,13 @@ def share(arguments: Sequence[str], processes: int) -> None:
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         codes = [child.wait() for child in children]
+        for reader in readers:
+            reader.join()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if stopped:
+        raise TrainingStopped(GO_ON)
     failed = sum(code != 0 for code in codes)
     if failed:
         raise InputError(
@@ -54,12 +68,10 @@ def _start(arguments: Sequence[str], number: int, gpus: Sequence[str]) -> subpro
         environment[_VISIBLE] = gpus[number % len(gpus)]
     command = [sys.executable, "-m", "windvane.cli", *arguments, "--processes", "1"]
     # Signals from the keyboard are passed on, so that each child is asked once.
-    child = subprocess.Popen(
+    return subprocess.Popen(
         command, env=environment, start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    Thread(target=_repeat, args=(child, f"[{number + 1}] "), daemon=True).start()
-    return child
 
 
 def _repeat(child: subprocess.Popen, mark: str) -> None:

@@ -28,6 +28,7 @@ from windvane.experiments.layout import (
 )
 from windvane.experiments.markdown import to_markdown
 from windvane.experiments.orderings import contrary
+from windvane.experiments.store import fingerprint
 from windvane.experiments.tables import EXTRA, ResultTable, Section, sections
 from windvane.experiments.tidy import to_csv
 from windvane.experiments.webpage import to_html
@@ -43,7 +44,7 @@ def write_report(
 ) -> list[Path]:
     """Write report.md, report.tex, report.csv, report.html and the figures, and say where.
 
-    `more` are other figures, by problem and then by what they show.
+    `more` are other figures, by the fingerprint of a setting and then by what they show.
     """
     found = _sections(digests)
     make_folder(out)
@@ -89,7 +90,7 @@ def _save_figures(
         seen[section.problem] += 1
         number = seen[section.problem]
         stem = section.problem if number == 1 else f"{section.problem}-{number}"
-        others = more.get(section.problem, {}) if number == 1 else {}
+        others = more.get(fingerprint(section.digests[0].config), {})
         with one_sentence(out):
             saved[section.title] = [
                 Picture(save(figure, out / f"{stem}-{name}.png"), CAPTIONS[name])

@@ -22,15 +22,16 @@ from rich.console import Console
 
 from windvane.errors import InputError
 from windvane.experiments.grid import Grid
-from windvane.experiments.origin import origin
+from windvane.experiments.origin import commit, origin
 from windvane.experiments.store import Store
 from windvane.training.config import TrainConfig
-from windvane.training.files import BusyError, alone, make_folder, write_whole
+from windvane.training.files import BusyError, alone, make_folder, write_new, write_whole
 from windvane.training.result import Result
 from windvane.training.runner import CONFIG, resume, train
-from windvane.training.stopping import TrainingStopped
+from windvane.training.stopping import TrainingStopped, stop_request
 
 WORK = "work"
+GO_ON = "stopped; the same command goes on where it was"
 TOGETHER = 20
 """Runs side by side; an accelerator gains little from more."""
 
@@ -85,29 +86,43 @@ def reproduce(
     console = console or Console(quiet=True)
     store, runs = Store(Path(out)), grid.runs(seeds, **settings)
     make_folder(store.folder / WORK)
-    outcome = Outcome(skipped=sum(map(store.has, runs)))
-    todo = begun(store, runs)
-    theirs = {run for batch in todo for run in batch.config.runs}
-    todo += batches([run for run in runs if not (run in theirs or store.has(run))], together)
-    for number, batch in enumerate(todo, 1):
-        missing = [run for run in batch.config.runs if not store.has(run)]
-        if not missing:  # it was all but tidied up, or another process has done it
-            _tidy(store, batch)
-            continue
-        console.print(f"batch {number} of {len(todo)}: {batch}", highlight=False, soft_wrap=True)
-        try:
-            work(batch, store, console)
-        except TrainingStopped as stop:
-            raise TrainingStopped("stopped; the same command goes on where it was") from stop
-        except BusyError:
-            outcome.busy.append(str(batch))
-        except Exception as error:
-            why = f"{str(error) or type(error).__name__}; see {_write_error(store, batch)}"
-            outcome.failures[str(batch)] = why
-            console.print(f"failed: {why}", markup=False, highlight=False, soft_wrap=True)
-        else:
-            outcome.trained += len(missing)
+    commit()  # before anything is trained, as the files may change meanwhile
+    outcome, tried = Outcome(skipped=sum(map(store.has, runs))), set()
+    with stop_request() as stop:
+        # Planned anew before every batch: other processes may have done some of it.
+        while todo := [b for b in plan(store, runs, together) if b.name not in tried]:
+            if stop.asked:
+                raise TrainingStopped(GO_ON)
+            batch, number = todo[0], len(tried) + 1
+            tried.add(batch.name)
+            of = len(tried) + len(todo) - 1
+            console.print(f"batch {number} of {of}: {batch}", highlight=False, soft_wrap=True)
+            _try(batch, store, console, outcome)
     return outcome
+
+
+def _try(batch: Batch, store: Store, console: Console, outcome: Outcome) -> None:
+    """Train a batch; whatever comes of it goes into the outcome."""
+    missing = sum(not store.has(run) for run in batch.config.runs)
+    try:
+        work(batch, store, console)
+    except TrainingStopped as stop:
+        raise TrainingStopped(GO_ON) from stop
+    except BusyError:
+        outcome.busy.append(str(batch))
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        outcome.failures[str(batch)] = f"{reason}; see {_write_error(store, batch)}"
+        console.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+    else:
+        outcome.trained += missing
+
+
+def plan(store: Store, runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:
+    """What is to be done now: batches that were begun, then new ones of what else is missing."""
+    found = begun(store, runs)
+    theirs = {run for batch in found for run in batch.config.runs}
+    return found + batches((r for r in runs if not (r in theirs or store.has(r))), together)
 
 
 def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:
@@ -126,10 +141,11 @@ def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch
         for kind, seeds in kinds.items():
             shared[tuple(seeds)].append(kind)
         for seeds, alike in shared.items():
-            size = max(together // len(alike), 1)
-            for first in range(0, len(seeds), size):
-                these = {"weights": tuple(alike), "seeds": seeds[first : first + size]}
-                found.append(Batch(replace(examples[program], **these)))
+            for kinds_together in [alike] if len(alike) <= together else [[kind] for kind in alike]:
+                size = together // len(kinds_together)
+                for first in range(0, len(seeds), size):
+                    these = {"weights": tuple(kinds_together), "seeds": seeds[first : first + size]}
+                    found.append(Batch(replace(examples[program], **these)))
     return found
 
 
@@ -155,7 +171,7 @@ def work(batch: Batch, store: Store, console: Console | None = None) -> None:
     declared = make_folder(store.folder / WORK) / f"{batch.name}.json"
     if not declared.exists():
         text = json.dumps(batch.config.to_json(), indent=2) + "\n"
-        write_whole(declared, lambda file: file.write(text.encode()))
+        write_new(declared, lambda file: file.write(text.encode()))
     with alone(declared):
         if all(map(store.has, batch.config.runs)):
             return _tidy(store, batch)
@@ -173,6 +189,8 @@ def _keep(batch: Batch, result: Result, store: Store, seconds: float) -> None:
     runs = batch.config.runs
     made = origin(result.config) | {"side_by_side": len(runs), "seconds": round(seconds, 1)}
     for number, run in enumerate(runs):
+        if store.has(run):  # by another process, or before a stop
+            continue
         mine = result.records["run"] == number
         records = {name: np.asarray(column)[mine] for name, column in result.records.items()}
         if result.content is not None:

@@ -94,13 +94,13 @@ def read_run(path: Path) -> tuple[TrainConfig, Records, bool, dict[str, Any]]:
         about = json.loads(read_about(path)[_ABOUT])
         newer = about["format"] > FORMAT
         failed, origin = bool(about["failed"]), dict(about["origin"])
-        records = read_table(path)
+        config, records = about["config"], read_table(path)
     except Exception as error:  # a damaged file may fail in any way
         reason = str(error) or type(error).__name__
         raise InputError(f"{path} is no run of a results store: {reason}") from error
     if newer:
         raise InputError(f"{path} was written by a newer Windvane: install a newer one")
-    return TrainConfig.from_json(about["config"], str(path)), records, failed, origin
+    return TrainConfig.from_json(config, str(path)), records, failed, origin
 
 
 def read_digest(path: Path) -> Digest:

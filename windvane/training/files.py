@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, whatever stops the program."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from windvane.errors import InputError
 
 UNFINISHED = ".writing"
 """Ending of a file that is being written; one that is left over may be removed."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a file system without locks answers."""
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -30,6 +33,21 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             raise
 
 
+def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file as a whole, unless it is there: what another process holds is not replaced."""
+    own = path.with_name(f"{path.name}.{uuid4().hex}.new{UNFINISHED}")
+    write_whole(own, write)
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        if not path.exists():
+            os.replace(own, path)
+    finally:
+        own.unlink(missing_ok=True)
+
+
 def move(scratch: Path, path: Path) -> None:
     """Rename a file, for good."""
     os.replace(scratch, path)
@@ -44,7 +62,7 @@ def make_folder(path: Path) -> Path:
     """Make a folder that can be written to."""
     with one_sentence(path):
         path.mkdir(parents=True, exist_ok=True)
-        trial = path / f"trial{UNFINISHED}"
+        trial = path / f"trial.{uuid4().hex}{UNFINISHED}"
         trial.touch()
         trial.unlink()
     return path
@@ -57,17 +75,23 @@ class BusyError(InputError):
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
     """Hold a file meanwhile, so that no other process does; let go of it however this one ends."""
+    gone = f"another process has just finished with {path}"
     try:
-        held = path.open("rb")
+        held = path.open("r+b")  # some file systems lock only what may be written
     except FileNotFoundError as error:
-        raise BusyError(f"another process has just finished with {path}") from error
+        raise BusyError(gone) from error
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
     with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise BusyError(f"another process is training in {path.parent}") from error
-        except OSError:  # a file system without locks
-            pass
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise InputError(f"cannot lock {path}: {error.strerror or error}") from error
+        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
+            raise BusyError(gone)
         yield
 
 

@@ -1,7 +1,7 @@
 """Training from the outside: chunks one after another, records, checkpoints, stopping, going on.
 
 A run folder holds `config.json`, and while training goes on `records/` and `checkpoints/`; in the
-end `episodes.parquet`, `policies/` and `summary.json`.
+end `episodes.parquet`, `policies/`, `summary.json` and, with DER, `replay-content.parquet`.
 """
 
 import json

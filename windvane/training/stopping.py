@@ -34,7 +34,10 @@ class StopRequest:
 
 @contextmanager
 def stop_request() -> Iterator[StopRequest]:
-    """Listen to the signals meanwhile. Only the main thread of a program can."""
+    """Listen to the signals meanwhile. Only the main thread of a program can.
+
+    Whoever listened before is told of what was asked here: there may be more to stop.
+    """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -46,6 +49,9 @@ def stop_request() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+            outer = getattr(handler, "__self__", None)
+            if request.asked and isinstance(outer, StopRequest):
+                outer.asked = True
 
 
 def wait_for(tree: Any) -> None:
