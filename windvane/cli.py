@@ -17,14 +17,14 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from windvane.commands import Compare, Evaluate, Resume, Train, Watch, base_settings, say
+from windvane.commands import Compare, Evaluate, Resume, Train, Watch, base_settings
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.experiments.commands import Report, Reproduce
-from windvane.progress import progress_display
+from windvane.progress import progress_display, say
 from windvane.version import __version__
 from windvane.weights import parse_weights
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from windvane.errors import InputError, require_int, require_positive_int
+from windvane.progress import say
 from windvane.training.config import TrainConfig
 from windvane.training.records import read_records
 from windvane.training.settings import EnvName, PresetName, Settings
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
     from windvane.training.result import Result
 
 Folder = Annotated[Path, tyro.conf.Positional]
-
-
-def say(console: Console, text: str, style: str | None = None) -> None:
-    """Print a line as it is: names of files may hold what Rich would take for markup."""
-    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)

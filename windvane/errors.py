@@ -17,6 +17,11 @@ class InputError(ValueError):
     """
 
 
+def in_one_line(error: BaseException) -> str:
+    """What an exception of others says, as a part of a sentence; if nothing, what it is."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def choose(what: str, name: str, choices: Collection[str]) -> str:
     """Return `name` if it is one of `choices`, else complain about `what` by naming them all."""
     if name not in choices:

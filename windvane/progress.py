@@ -1,4 +1,6 @@
-"""One progress display for every long job: a bar on a terminal, a line now and then in a log."""
+"""What every command shows: lines of text and, for long jobs, a bar on a terminal or a line now and
+then in a log.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 LOG_EVERY = 10.0
 """Seconds between two lines where there is no terminal."""
+
+
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print a line as it is: names of files may hold what Rich would take for markup."""
+    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

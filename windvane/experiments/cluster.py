@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import TOGETHER, Batch, Outcome, batches, work
 from windvane.experiments.store import Store
@@ -81,7 +81,7 @@ def _connect(address: str) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = in_one_line(error)
         raise InputError(f"cannot reach a Ray cluster at {address}: {reason}") from error
     return ray
 
@@ -96,7 +96,7 @@ def _collect(ray: Any, task: Any, batch: Batch, store: Store, outcome: Outcome) 
     try:
         files = ray.get(task)
     except Exception as error:  # whatever went wrong on the node, or the loss of too many nodes
-        outcome.failures[str(batch)] = " ".join(str(getattr(error, "cause", error)).split())
+        outcome.failures[str(batch)] = in_one_line(getattr(error, "cause", error))
         return
     for place, data in files.items():
         store.put(place, data)

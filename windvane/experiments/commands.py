@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 
-from windvane.commands import say
 from windvane.errors import InputError, require_positive_int
+from windvane.progress import say
 from windvane.training.settings import ObservationName
 
 if TYPE_CHECKING:

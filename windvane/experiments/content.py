@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.store import CONTENT
 from windvane.plots import replay_content
 from windvane.training.config import TrainConfig
@@ -37,8 +37,7 @@ def _draw(path: Path) -> Figure:
         returns = np.stack([column for name, column in content.items() if "return" in name], 1)
         diverse = content["diverse"] == 1
     except Exception as error:  # a damaged file may fail in any way
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{path} does not say what a buffer held: {reason}") from error
+        raise InputError(f"{path} does not say what a buffer held: {in_one_line(error)}") from error
     problem = path.parent.parent.name
     names = make_env(TrainConfig.preset(f"paper-{problem}")).objective_names
     return replay_content(returns[~diverse], returns[diverse], names)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import POINTS, Digest
 from windvane.training.config import TrainConfig
 from windvane.training.files import make_folder, write_whole
@@ -54,8 +54,7 @@ def read_digests(folder: Path) -> list[Digest]:
     except InputError:
         raise
     except Exception as error:  # a damaged file may fail in any way
-        reason = str(error) or type(error).__name__
-        raise InputError(f"the digest in {folder} is damaged: {reason}") from error
+        raise InputError(f"the digest in {folder} is damaged: {in_one_line(error)}") from error
 
 
 def _read(row: dict[str, str], curve: np.ndarray) -> Digest:

@@ -33,6 +33,7 @@ from windvane.experiments.tables import EXTRA, ResultTable, Section, sections
 from windvane.experiments.tidy import to_csv
 from windvane.experiments.webpage import to_html
 from windvane.plots import save
+from windvane.progress import say
 from windvane.training.files import make_folder, one_sentence, write_whole
 
 PRINTED = 10
@@ -64,14 +65,14 @@ def write_report(
 def print_report(console: Console, digests: Sequence[Digest]) -> None:
     """Print the tables, what is missing from them, and which of the paper's orders hold."""
     for section in _sections(digests):
-        _say(console, section.title, "bold")
+        say(console, section.title, "bold")
         for table in section.tables:
             console.print(_printed(section, table))
             for line in _lines(section, table):
-                _say(console, line)
+                say(console, line)
         if section.absent:
-            _say(console, absent_text(section))
-    _say(console, f"In tables: ours [95% interval] (the paper's). {CAVEAT}", "dim")
+            say(console, absent_text(section))
+    say(console, f"In tables: ours [95% interval] (the paper's). {CAVEAT}", "dim")
 
 
 def _sections(digests: Sequence[Digest]) -> tuple[Section, ...]:
@@ -137,7 +138,3 @@ def _lines(section: Section, table: ResultTable) -> list[str]:
     if len(pairs) > PRINTED:
         lines.append(f"  and {len(pairs) - PRINTED} more pairs that go the other way")
     return lines
-
-
-def _say(console: Console, text: str, style: str | None = None) -> None:
-    console.print(text, style=style, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -6,7 +6,6 @@ and a training folder `work/NAME`; both are gone once its runs are in the store.
 batch holds its file locked, so that others pass it over.
 """
 
-import hashlib
 import json
 import shutil
 import time
@@ -20,10 +19,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
 from windvane.experiments.origin import commit, origin
-from windvane.experiments.store import Store
+from windvane.experiments.store import Store, mark
+from windvane.progress import say
 from windvane.training.config import TrainConfig
 from windvane.training.files import BusyError, alone, make_folder, write_new, write_whole
 from windvane.training.result import Result
@@ -45,9 +45,12 @@ class Batch:
     @property
     def name(self) -> str:
         """Readable, and another for every other batch."""
-        text = json.dumps(self.config.to_json(), sort_keys=True)
-        mark = hashlib.sha256(text.encode()).hexdigest()[:10]
-        return f"{self.config.env}-{self.config.agent}-{self.config.replay}-{mark}"
+        config = self.config
+        return f"{config.env}-{config.agent}-{config.replay}-{mark(config.to_json())}"
+
+    def declared(self, store: Store) -> Path:
+        """The file that says that it is at work; its training folder has the same stem."""
+        return store.folder / WORK / f"{self.name}.json"
 
     def __str__(self) -> str:
         config = self.config
@@ -96,7 +99,7 @@ def reproduce(
             batch, number = todo[0], len(tried) + 1
             tried.add(batch.name)
             of = len(tried) + len(todo) - 1
-            console.print(f"batch {number} of {of}: {batch}", highlight=False, soft_wrap=True)
+            say(console, f"batch {number} of {of}: {batch}")
             _try(batch, store, console, outcome)
     return outcome
 
@@ -111,9 +114,9 @@ def _try(batch: Batch, store: Store, console: Console, outcome: Outcome) -> None
     except BusyError:
         outcome.busy.append(str(batch))
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = in_one_line(error)
         outcome.failures[str(batch)] = f"{reason}; see {_write_error(store, batch)}"
-        console.print(f"failed: {reason}", markup=False, highlight=False, soft_wrap=True)
+        say(console, f"failed: {reason}")
     else:
         outcome.trained += missing
 
@@ -168,7 +171,8 @@ def begun(store: Store, runs: Iterable[TrainConfig]) -> list[Batch]:
 
 def work(batch: Batch, store: Store, console: Console | None = None) -> None:
     """Train a batch, or go on with it, and put its runs into the store."""
-    declared = make_folder(store.folder / WORK) / f"{batch.name}.json"
+    make_folder(store.folder / WORK)
+    declared = batch.declared(store)
     if not declared.exists():
         text = json.dumps(batch.config.to_json(), indent=2) + "\n"
         write_new(declared, lambda file: file.write(text.encode()))
@@ -201,7 +205,7 @@ def _keep(batch: Batch, result: Result, store: Store, seconds: float) -> None:
 
 def _write_error(store: Store, batch: Batch) -> Path:
     """Keep all that is known of the error at hand, for whoever looks into it."""
-    path = store.folder / WORK / f"{batch.name}.error"
+    path = batch.declared(store).with_suffix(".error")
     text = traceback.format_exc()
     write_whole(path, lambda file: file.write(text.encode()))
     return path
@@ -209,7 +213,7 @@ def _write_error(store: Store, batch: Batch) -> Path:
 
 def _tidy(store: Store, batch: Batch) -> None:
     """Remove what a finished batch worked with."""
-    declared = store.folder / WORK / f"{batch.name}.json"
+    declared = batch.declared(store)
     shutil.rmtree(declared.with_suffix(""), ignore_errors=True)
     declared.with_suffix(".error").unlink(missing_ok=True)
     declared.unlink(missing_ok=True)

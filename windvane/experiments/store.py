@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import Digest, digest, setting
 from windvane.training.config import TrainConfig
 from windvane.training.files import write_whole
@@ -96,8 +96,7 @@ def read_run(path: Path) -> tuple[TrainConfig, Records, bool, dict[str, Any]]:
         failed, origin = bool(about["failed"]), dict(about["origin"])
         config, records = about["config"], read_table(path)
     except Exception as error:  # a damaged file may fail in any way
-        reason = str(error) or type(error).__name__
-        raise InputError(f"{path} is no run of a results store: {reason}") from error
+        raise InputError(f"{path} is no run of a results store: {in_one_line(error)}") from error
     if newer:
         raise InputError(f"{path} was written by a newer Windvane: install a newer one")
     return TrainConfig.from_json(config, str(path)), records, failed, origin
@@ -111,5 +110,10 @@ def read_digest(path: Path) -> Digest:
 
 def fingerprint(run: TrainConfig) -> str:
     """A short name for all settings that are not in the names of the problem and of the cell."""
-    text = json.dumps(setting(run), sort_keys=True)
+    return mark(setting(run))
+
+
+def mark(values: dict[str, Any]) -> str:
+    """Ten letters and digits for plain values, others for others."""
+    text = json.dumps(values, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

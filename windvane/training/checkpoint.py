@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.training.files import UNFINISHED, make_folder, write_whole
 from windvane.version import __version__
 
@@ -77,7 +77,7 @@ def load(folder: Path, like: Any) -> Checkpoint | None:
             raise
         except Exception as error:  # a torn file may fail in any way
             warnings.warn(
-                f"{path} is damaged and is passed over ({str(error) or type(error).__name__})",
+                f"{path} is damaged and is passed over ({in_one_line(error)})",
                 stacklevel=2,
             )
     return None

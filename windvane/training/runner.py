@@ -61,9 +61,9 @@ def train(
 
     `env` is a whole configuration, the name of a problem (whose paper preset is the base) or an
     environment; `agent`, `replay` and `weights` are names or objects, `weights` also two names, for
-    every seed with either; `settings` are any others of
-    `TrainConfig`, such as `steps` and `seeds`. With `out`, a folder, all of it is written there and
-    can be gone on with after any stop (see `resume`). Progress is shown on `console`.
+    every seed with either; `settings` are any others of `TrainConfig`, such as `steps` and `seeds`.
+    With `out`, a folder, all of it is written there and can be gone on with after any stop (see
+    `resume`). Progress is shown on `console`.
     """
     config, own = _configure(env, settings, agent=agent, replay=replay, weights=weights)
     config = config.resolved()
