@@ -6,9 +6,9 @@ import pytest
 
 from tests.training.small import same_records, small
 from windvane.errors import InputError
-from windvane.experiments.digest import POINTS, digest
+from windvane.experiments.digest import POINTS, digest, setting
 from windvane.experiments.digest_files import CURVES, RUNS, read_digests, write_digests
-from windvane.experiments.store import Store, read_digest, read_run
+from windvane.experiments.store import FORMAT, Store, read_digest, read_run
 from windvane.training.config import TrainConfig
 from windvane.training.records import Records, read_table
 
@@ -63,6 +63,28 @@ def test_files_describe_themselves(tmp_path: Path) -> None:
 def test_other_runs_have_other_places(change: dict, tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert store.path(one()) != store.path(one(**change))
+
+
+DEFAULTS = {
+    "env": "minecart", "observation": "pixels", "weights_every": None, "steps": 1_000_000,
+    "gamma": 0.98, "learning_rate": 0.02, "momentum": 0.9, "clip_norm": 1.0, "epsilon_start": 1.0,
+    "epsilon_end": 0.05, "epsilon_steps": 100_000, "batch_size": 64, "update_interval": 4,
+    "target_interval": 150, "learning_starts": 100, "reward_scale": 1.0, "encountered": 16_384,
+    "kappa": 0.01, "reuse": "full", "room": 24, "width": 512, "depth": 3, "encoder_depth": 1,
+    "precision": "auto", "capacity": 100_000, "priority_exponent": 2.0, "priority_offset": 0.01,
+    "trajectories": None,
+}  # fmt: skip
+
+
+def test_runs_keep_their_places_from_version_to_version(tmp_path: Path) -> None:
+    """New settings may come, and `DEFAULTS` stay: else stores that people have look empty, or full
+    of what they do not hold. A default that must change needs another `FORMAT`.
+    """
+    assert FORMAT == 1
+    assert setting(TrainConfig()).items() >= DEFAULTS.items()
+    run = TrainConfig.preset("paper-dst", seeds=(0,))
+    place = "runs/dst/cn-der-sparse/7ae30a9369-seed-0.parquet"
+    assert Store(tmp_path).path(run) == tmp_path / place
 
 
 @pytest.mark.parametrize("change", [{"chunk": 40}, {"checkpoint_seconds": 9.0}])

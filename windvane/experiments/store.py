@@ -109,8 +109,13 @@ def read_digest(path: Path) -> Digest:
 
 
 def fingerprint(run: TrainConfig) -> str:
-    """A short name for all settings that are not in the names of the problem and of the cell."""
-    return mark(setting(run))
+    """A short name for all settings that are not in the names of the problem and of the cell.
+
+    Only those count that are not at their defaults, so that runs keep their places when there are
+    new settings. A default must not change but with `FORMAT`.
+    """
+    defaults = setting(TrainConfig())
+    return mark({name: x for name, x in setting(run).items() if x != defaults[name]})
 
 
 def mark(values: dict[str, Any]) -> str:
