@@ -21,7 +21,7 @@ from tests.training.test_runner import stop_after
 from windvane.errors import InputError
 from windvane.experiments import reproduce as module
 from windvane.experiments.grid import Grid
-from windvane.experiments.reproduce import WORK, batches, begun, reproduce, work
+from windvane.experiments.reproduce import SPENT, WORK, batches, begun, reproduce, work
 from windvane.experiments.store import Store, read_run
 from windvane.training.config import TrainConfig
 from windvane.training.files import BusyError, alone
@@ -108,8 +108,14 @@ def test_a_stop_says_how_to_go_on(
         patch.setattr(module, "train", stopped)
         with pytest.raises(TrainingStopped, match="stopped; the same command goes on where it was"):
             run_small(tmp_path)
+    (spent,) = (tmp_path / WORK).glob(f"*{SPENT}")
+    assert 0 <= float(spent.read_text()) < 60
+    spent.write_text("1000")
     run_small(tmp_path)
     assert content(tmp_path) == content(whole)
+    took = [read_run(path)[-1]["seconds"] for path in Store(tmp_path).paths()]
+    assert sorted(seconds > 1000 for seconds in took) == [False] * 4 + [True] * 4
+    assert list((tmp_path / WORK).iterdir()) == []
 
 
 def test_a_stop_in_the_last_chunk_of_a_batch_begins_no_other(

@@ -26,7 +26,7 @@ def provenance(digests: Sequence[Digest]) -> dict[str, str]:
         known["Date"] = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     seconds = sum(_seconds(digest) for digest in digests)
     if seconds:
-        known["Seconds"] = f"{seconds:,.0f} in all, less what was done before a stop"
+        known["Seconds"] = f"{seconds:,.0f} in all"
     return known
 
 

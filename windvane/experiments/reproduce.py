@@ -32,6 +32,8 @@ from windvane.training.stopping import TrainingStopped, stop_request
 
 WORK = "work"
 GO_ON = "stopped; the same command goes on where it was"
+SPENT = ".seconds"
+"""How the file of a batch ends that says how long it was at work before a stop."""
 TOGETHER = 20
 """Runs side by side; an accelerator gains little from more."""
 
@@ -179,12 +181,17 @@ def work(batch: Batch, store: Store, console: Console | None = None) -> None:
     with alone(declared):
         if all(map(store.has, batch.config.runs)):
             return _tidy(store, batch)
-        began = time.monotonic()
-        folder = declared.with_suffix("")
-        if (folder / CONFIG).exists():
-            result = resume(folder, console=console)
-        else:
-            result = train(batch.config, out=folder, console=console)
+        folder, spent = declared.with_suffix(""), declared.with_suffix(SPENT)
+        began = time.monotonic() - (float(spent.read_text()) if spent.exists() else 0.0)
+        try:
+            if (folder / CONFIG).exists():
+                result = resume(folder, console=console)
+            else:
+                result = train(batch.config, out=folder, console=console)
+        except TrainingStopped:
+            seconds = str(time.monotonic() - began)
+            write_whole(spent, lambda file: file.write(seconds.encode()))
+            raise
         _keep(batch, result, store, time.monotonic() - began)
         return _tidy(store, batch)
 
@@ -215,5 +222,6 @@ def _tidy(store: Store, batch: Batch) -> None:
     """Remove what a finished batch worked with."""
     declared = batch.declared(store)
     shutil.rmtree(declared.with_suffix(""), ignore_errors=True)
-    declared.with_suffix(".error").unlink(missing_ok=True)
+    for suffix in (".error", SPENT):
+        declared.with_suffix(suffix).unlink(missing_ok=True)
     declared.unlink(missing_ok=True)
