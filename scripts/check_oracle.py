@@ -21,7 +21,7 @@ GAMMA = 0.98
 
 def main() -> None:
     """Run all checks and write the report."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rollouts", type=int, default=1_000_000)
     parser.add_argument("--plays", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=Path("results/oracle.md"))

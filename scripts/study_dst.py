@@ -37,7 +37,7 @@ SOON = 500
 
 def main() -> None:
     """Train what is missing and write the report."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--observation", choices=("features", "pixels"), default="features")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--store", type=Path, default=Path("out/study-dst"))
@@ -115,6 +115,11 @@ and its mean over episodes is lower.
 The best policies, with the last exploration of 1%, have a mean regret of {exploring.mean():.4f} on the paper's map: no agent can be
 below that in the long run.
 """
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _measure(paths: Iterable[Path]) -> np.ndarray:
