@@ -115,6 +115,14 @@ def test_chunks_cover_all_steps_with_few_lengths(changes: dict[str, Any]) -> Non
     assert all((c.last - c.first) % config.update_interval == 0 for c in found)
 
 
+@pytest.mark.parametrize("steps", [1_000_000, 100_000, 2_000])
+def test_a_usual_number_of_steps_has_no_rest(steps: int) -> None:
+    """A rest would have to be compiled apart."""
+    lengths = {c.last - c.first for c in list(chunks(TrainConfig(steps=steps)))[1:]}
+    assert len(lengths) == 1
+    assert min(lengths) > 300
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env": "chess"}, "unknown env 'chess'; choose one of: minecart, dst"),
     ({"env": 3}, "env must be one of minecart, dst, not 3"),

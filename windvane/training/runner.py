@@ -108,14 +108,14 @@ class Chunk(NamedTuple):
 def chunks(config: TrainConfig) -> Iterator[Chunk]:
     """The steps before learning starts, then pieces of equal length, then perhaps a rest.
 
-    Every length is compiled anew, so a length without a rest is taken where one is near.
+    Every length is compiled anew, so one without a rest is taken unless it would be very short.
     """
     interval = config.update_interval
     start = min(-(-config.learning_starts // interval) * interval, config.steps)
     yield Chunk(0, start, False)
     cycles = (config.steps - start) // interval
     most = max(min(config.chunk // interval, cycles), 1)
-    near = (size for size in range(most, most // 2, -1) if cycles % size == 0)
+    near = (size for size in range(most, most // 8, -1) if cycles % size == 0)
     length = next(near, most) * interval
     for first in range(start, config.steps, length):
         yield Chunk(first, min(first + length, config.steps), True)
