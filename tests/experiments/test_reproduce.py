@@ -118,6 +118,15 @@ def test_a_stop_says_how_to_go_on(
     assert list((tmp_path / WORK).iterdir()) == []
 
 
+def test_seconds_that_cannot_be_read_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.seconds"
+    assert module._seconds(path) == 0
+    path.write_text("many")
+    assert module._seconds(path) == 0
+    path.write_text("2.5")
+    assert module._seconds(path) == 2.5
+
+
 def test_a_stop_in_the_last_chunk_of_a_batch_begins_no_other(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.training.small import same_records, small
 from windvane.errors import InputError
+from windvane.experiments import store as module
 from windvane.experiments.digest import POINTS, digest, setting
 from windvane.experiments.digest_files import CURVES, RUNS, read_digests, write_digests
 from windvane.experiments.store import FORMAT, Store, read_digest, read_run
@@ -83,8 +84,14 @@ def test_runs_keep_their_places_from_version_to_version(tmp_path: Path) -> None:
     assert FORMAT == 1
     assert setting(TrainConfig()).items() >= DEFAULTS.items()
     run = TrainConfig.preset("paper-dst", seeds=(0,))
-    place = "runs/dst/cn-der-sparse/7ae30a9369-seed-0.parquet"
+    place = "runs/dst/cn-der-sparse/c6fdaca0b9-seed-0.parquet"
     assert Store(tmp_path).path(run) == tmp_path / place
+
+
+def test_another_format_has_other_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Store(tmp_path).path(one())
+    monkeypatch.setattr(module, "FORMAT", FORMAT + 1)
+    assert Store(tmp_path).path(one()) != before
 
 
 @pytest.mark.parametrize("change", [{"chunk": 40}, {"checkpoint_seconds": 9.0}])

@@ -115,12 +115,20 @@ def test_chunks_cover_all_steps_with_few_lengths(changes: dict[str, Any]) -> Non
     assert all((c.last - c.first) % config.update_interval == 0 for c in found)
 
 
-@pytest.mark.parametrize("steps", [1_000_000, 100_000, 2_000])
+@pytest.mark.parametrize("steps", [1_000_000, 100_000, 30_000, 2_000])
 def test_a_usual_number_of_steps_has_no_rest(steps: int) -> None:
     """A rest would have to be compiled apart."""
     lengths = {c.last - c.first for c in list(chunks(TrainConfig(steps=steps)))[1:]}
     assert len(lengths) == 1
     assert min(lengths) > 300
+
+
+@pytest.mark.parametrize("chunk", [4, 8, 28, 100, 1000])
+def test_chunks_are_never_much_shorter_than_asked_for(chunk: int) -> None:
+    """Even where the number of cycles, here 997, can be divided by nothing."""
+    config = TrainConfig(steps=100 + 4 * 997, chunk=chunk)
+    lengths = [c.last - c.first for c in list(chunks(config))[1:-1]]
+    assert min(lengths) >= chunk / 8
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -71,6 +71,20 @@ def test_a_stopped_training_goes_on_to_the_same_end(
     assert checkpoint.saved(folder)[-1].read_bytes() == last_state
 
 
+def test_a_checkpoint_within_a_chunk_is_gone_on_from(
+    folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one may be that was written by a version with chunks of other lengths."""
+    stop_after(monkeypatch, [160])
+    with pytest.raises(TrainingStopped):
+        train(small(), out=folder)
+    longer = json.loads((folder / "config.json").read_text()) | {"chunk": 200}
+    (folder / "config.json").write_text(json.dumps(longer))
+    lengths = [c.last - c.first for c in runner.chunks(small(chunk=200))]
+    assert lengths == [80, 200, 200]
+    assert same_outcome(resume(folder), finished)
+
+
 def test_a_finished_training_is_read(finished: Result) -> None:
     assert finished.folder is not None
     before = files_of(finished.folder)

@@ -2,8 +2,8 @@
 
 Runs that share a program (the same agent, replay and settings; other seeds and weight changes) are
 trained side by side, as a batch. A batch at work is a file `work/NAME.json` that says what it is,
-and a training folder `work/NAME`; both are gone once its runs are in the store. Whoever works on a
-batch holds its file locked, so that others pass it over.
+a training folder `work/NAME` and, after a stop, the seconds spent on it; all are gone once its runs
+are in the store. Whoever works on a batch holds its file locked, so that others pass it over.
 """
 
 import json
@@ -182,18 +182,26 @@ def work(batch: Batch, store: Store, console: Console | None = None) -> None:
         if all(map(store.has, batch.config.runs)):
             return _tidy(store, batch)
         folder, spent = declared.with_suffix(""), declared.with_suffix(SPENT)
-        began = time.monotonic() - (float(spent.read_text()) if spent.exists() else 0.0)
+        began = time.monotonic() - _seconds(spent)
         try:
             if (folder / CONFIG).exists():
                 result = resume(folder, console=console)
             else:
                 result = train(batch.config, out=folder, console=console)
-        except TrainingStopped:
+        except KeyboardInterrupt:
             seconds = str(time.monotonic() - began)
             write_whole(spent, lambda file: file.write(seconds.encode()))
             raise
         _keep(batch, result, store, time.monotonic() - began)
         return _tidy(store, batch)
+
+
+def _seconds(path: Path) -> float:
+    """What a file says that was spent; without it, or where it says something else, nothing."""
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return 0.0
 
 
 def _keep(batch: Batch, result: Result, store: Store, seconds: float) -> None:

@@ -112,10 +112,12 @@ def fingerprint(run: TrainConfig) -> str:
     """A short name for all settings that are not in the names of the problem and of the cell.
 
     Only those count that are not at their defaults, so that runs keep their places when there are
-    new settings. A default must not change but with `FORMAT`.
+    new settings, whose defaults must mean what was before. A default that changes needs another
+    `FORMAT`, which counts, too.
     """
     defaults = setting(TrainConfig())
-    return mark({name: x for name, x in setting(run).items() if x != defaults[name]})
+    changed = {name: x for name, x in setting(run).items() if x != defaults[name]}
+    return mark({"format": FORMAT, **changed})
 
 
 def mark(values: dict[str, Any]) -> str:

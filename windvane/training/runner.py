@@ -115,7 +115,8 @@ def chunks(config: TrainConfig) -> Iterator[Chunk]:
     yield Chunk(0, start, False)
     cycles = (config.steps - start) // interval
     most = max(min(config.chunk // interval, cycles), 1)
-    near = (size for size in range(most, most // 8, -1) if cycles % size == 0)
+    least = max(most // 8, min(most // 2, 32))
+    near = (size for size in range(most, least, -1) if cycles % size == 0)
     length = next(near, most) * interval
     for first in range(start, config.steps, length):
         yield Chunk(first, min(first + length, config.steps), True)
@@ -146,6 +147,8 @@ class _Run:
             for chunk in chunks(self.config):
                 if chunk.last <= step:
                     continue
+                # A version with other lengths may have stopped within this one.
+                chunk = chunk._replace(first=max(chunk.first, step))
                 before = np.asarray(runs.episodes)
                 runs, told = self._advance(runs, chunk)
                 rows = episode_rows(told, chunk.first, seeds, before, optimal)
