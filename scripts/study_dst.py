@@ -12,16 +12,25 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from rich.console import Console
 
-from windvane.envs.deep_sea_treasure import MAPS, MOVES
+from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, DeepSeaTreasureState
 from windvane.experiments.grid import Grid
+from windvane.experiments.markdown import pipes
 from windvane.experiments.origin import device
 from windvane.experiments.reproduce import reproduce
 from windvane.experiments.store import Store, read_run
+from windvane.oracle import coverage_set
+from windvane.training.config import TrainConfig
+from windvane.weights import RegularChanges
 
-GAMMA = 0.95
+GAMMA = TrainConfig.preset("paper-dst").gamma
+EVEN = np.stack([(np.arange(200) + 0.5) / 200, (199.5 - np.arange(200)) / 200], 1)
+"""Evenly spread weights."""
 GRID = Grid.of("study", "paper-dst", ("mo", "cn"), ("standard", "der"), ("sparse",))
 NAMES = [f"{c.agent.upper()}{'+DER' if c.replay == 'der' else ''}" for c in GRID.cells]
 PRESET, UNIFORM = "the preset", "no priorities"
@@ -38,6 +47,8 @@ SEEDS, MANY = 5, 20
 """Runs of most variants, and of the two that tell most."""
 SOON = 500
 """Steps after a change of weights that count as just after it."""
+BAD = 0.02
+"""Regret of a run that has not learned what others have."""
 
 
 def main() -> None:
@@ -60,7 +71,9 @@ def main() -> None:
         for batch, reason in done.failures.items():
             raise SystemExit(f"{batch} failed: {reason}")
         runs = GRID.runs(seeds, **base, **changes)
-        measured[name] = np.reshape([measure(store.path(run)) for run in runs], (4, seeds, 4))
+        measured[name] = np.reshape(
+            [measure(store.path(run)) for run in runs], (len(GRID.cells), seeds, -1)
+        )
     out.write_text(_report(command, base, measured))
     console.print(f"written: {out}")
 
@@ -85,7 +98,7 @@ def _report(command: str, base: dict[str, Any], measured: dict[str, np.ndarray])
 
     def spread(runs: np.ndarray) -> str:
         last = runs[:, 1]
-        bad = int((last > 0.02).sum())
+        bad = int((last > BAD).sum())
         return f"{np.median(last):.4f}, {last.min():.4f} to {last.max():.4f}, {bad} of {MANY}"
 
     head = ["", *NAMES]
@@ -104,19 +117,19 @@ paper's table is in [docs/differences.md](../docs/differences.md).
 Mean regret of all episodes / of those in the last 25,000 steps; {MANY} seeds for {PRESET} and for {UNIFORM}, else {SEEDS}. The
 paper's (pixels): MO 0.037 / 0.027, MO+DER 0.031 / 0.022, CN 0.024 / 0.012, CN+DER 0.021 / 0.009.
 
-{_table(head, rows(VARIANTS, pair(0, 1)))}
+{pipes(head, rows(VARIANTS, pair(0, 1)))}
 
 ## How runs differ
 
-Of the last 25,000 steps: the median run, the best and the worst, and how many are above 0.02.
+Of the last 25,000 steps: the median run, the best and the worst, and how many are above {BAD}.
 
-{_table(head, rows((PRESET, UNIFORM), spread))}
+{pipes(head, rows((PRESET, UNIFORM), spread))}
 
 ## Just after a change of weights
 
 Mean regret in the last 25,000 steps, of episodes that ended in the first {SOON} steps after a change / of the others.
 
-{_table(head, rows((PRESET, UNIFORM), pair(2, 3)))}
+{pipes(head, rows((PRESET, UNIFORM), pair(2, 3)))}
 
 ## What perfect values would give
 
@@ -125,16 +138,11 @@ largest treasure, depends on the map alone. The paper's NAIVE (standard replay, 
 Sparse here is the mean over all weights; as a run's weights last a number of steps, an agent that dallies has few episodes of it,
 and its mean over episodes is lower.
 
-{_table(["map", "largest treasure", "sparse", "regular"], perfect)}
+{pipes(["map", "largest treasure", "sparse", "regular"], perfect)}
 
 With the last exploration of 1% the best policy that allows for it has a mean regret of {exploring_regret(0.01):.4f} on the map
 used here: no agent can be below that in the long run.
 """
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def other_maps() -> dict[str, np.ndarray]:
@@ -169,10 +177,9 @@ def naive_regret(sea_map: np.ndarray) -> tuple[float, float]:
     sea = Sea(sea_map)
     each = sea.solve(lambda q: q.max(1))
     regret = np.asarray([sea.regret(w, sea.greedy(each, w)) for w in EVEN]) / sea_map.max()
-    # Ten episodes from one uniform weight to the next.
-    targets = np.random.default_rng(0).random(20_001)
-    path = targets[:-1, None] + (targets[1:] - targets[:-1])[:, None] * np.arange(1, 11) / 10
-    return regret.mean(), np.interp(path.ravel(), EVEN[:, 0], regret).mean()
+    met = jax.vmap(RegularChanges(2).weights, (None, 0, None))
+    treasure = np.asarray(met(jax.random.key(0), jnp.arange(200_000), 0))[:, 0]
+    return regret.mean(), np.interp(treasure, EVEN[:, 0], regret).mean()
 
 
 def exploring_regret(epsilon: float) -> float:
@@ -180,7 +187,7 @@ def exploring_regret(epsilon: float) -> float:
     sea = Sea(MAPS["paper"])
 
     def chances(q: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return (1 - epsilon) * sea.greedy(q, weights) + epsilon / len(MOVES)
+        return (1 - epsilon) * sea.greedy(q, weights) + epsilon / q.shape[1]
 
     def regret(weights: np.ndarray) -> float:
         q = sea.solve(lambda q: sea.values(q, chances(q, weights)))
@@ -189,28 +196,28 @@ def exploring_regret(epsilon: float) -> float:
     return float(np.mean([regret(weights) for weights in EVEN])) / MAPS["paper"].max()
 
 
-EVEN = np.stack([(np.arange(200) + 0.5) / 200, (199.5 - np.arange(200)) / 200], 1)
-"""Evenly spread weights."""
-
-
 class Sea:
-    """The open cells of a map: where a move leads, and what it brings."""
+    """Where moves lead from the open cells of a map, what they bring, and what is best there."""
 
     def __init__(self, sea_map: np.ndarray):
-        cells = [tuple(cell) for cell in np.argwhere(sea_map == 0)]
-        place = {cell: i for i, cell in enumerate(cells)}
-        self.following = np.zeros((len(cells), len(MOVES)), int)
-        self.rewards = np.zeros((len(cells), len(MOVES), 2))
-        self.discounts = np.full((len(cells), len(MOVES)), GAMMA)
-        for cell, i in place.items():
-            for action, move in enumerate(MOVES):
-                there = tuple(np.clip(np.add(cell, move), 0, np.subtract(sea_map.shape, 1)))
-                there = cell if sea_map[there] < 0 else there
-                ends = sea_map[there] > 0
-                self.rewards[i, action] = sea_map[there], -1
-                self.discounts[i, action] = 0 if ends else GAMMA
-                self.following[i, action] = 0 if ends else place[there]
+        env = DeepSeaTreasure(sea_map)
+        cells = np.argwhere(sea_map == 0).astype(np.int32)
+        place = np.zeros(sea_map.shape, int)
+        place[tuple(cells.T)] = np.arange(len(cells))
+
+        def move(cell: Array, action: Array) -> tuple[Array, Array, Array]:
+            here = DeepSeaTreasureState(cell, cell)
+            after, reward, ended = env.step(here, action, jax.random.key(0))
+            return after.position, reward, ended
+
+        moves = jax.vmap(jax.vmap(move, (None, 0)), (0, None))
+        actions = jnp.arange(env.num_actions)
+        there, rewards, ends = map(np.asarray, moves(jnp.asarray(cells), actions))
+        self.rewards = rewards.astype(float)
+        self.following = np.where(ends, 0, place[there[..., 0], there[..., 1]])
+        self.discounts = np.where(ends, 0.0, GAMMA)
         self.start = place[0, 0]
+        self.best = np.asarray(coverage_set(env, GAMMA).values, float)
 
     def solve(self, choose: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Q-values by value iteration; `choose` makes a cell's value of those of its actions."""
@@ -221,7 +228,7 @@ class Sea:
 
     def greedy(self, q: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Chances of the actions of who takes the best one."""
-        return np.eye(len(MOVES))[(q @ weights).argmax(1)]
+        return np.eye(q.shape[1])[(q @ weights).argmax(1)]
 
     def values(self, q: np.ndarray, chances: np.ndarray) -> np.ndarray:
         """Values of the cells where actions have these chances."""
@@ -229,10 +236,8 @@ class Sea:
 
     def regret(self, weights: np.ndarray, chances: np.ndarray) -> float:
         """How much better the best policy is at the start than one with these chances."""
-        best = self.solve(lambda q: self.values(q, self.greedy(q, weights)))
-        theirs = self.solve(lambda q: self.values(q, chances))
-        best = self.values(best, self.greedy(best, weights))
-        return float((best - self.values(theirs, chances))[self.start] @ weights)
+        theirs = self.values(self.solve(lambda q: self.values(q, chances)), chances)
+        return float((self.best @ weights).max() - theirs[self.start] @ weights)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A report as Markdown, for a repository's pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from windvane.experiments.layout import (
     CAVEAT,
@@ -42,12 +42,12 @@ def _table(section: Section, table: ResultTable) -> list[str]:
     rows = [
         [row.weights, row.name, *(_cell(cell) for cell in row.cells)] for row in laid_out.rows
     ]  # fmt: skip
-    parts = [f"### {table.title}", _pipes(header, rows), *notes(table)]
+    parts = [f"### {table.title}", pipes(header, rows), *notes(table)]
     if table.label != EXTRA:
         parts.append(verdict_text(table.orderings))
     pairs = [pair_texts(section, pair) for pair in contrary(table.orderings)]
     if pairs:
-        parts.extend(["Pairs that go the other way:", _pipes(PAIR_HEADER, pairs)])
+        parts.extend(["Pairs that go the other way:", pipes(PAIR_HEADER, pairs)])
     return parts
 
 
@@ -58,6 +58,7 @@ def _cell(cell: CellText | None) -> str:
     return "<br>".join(line for line in (ours, cell.change, cell.paper, cell.runs) if line)
 
 
-def _pipes(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def pipes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
