@@ -9,8 +9,9 @@ import pytest
 
 from windvane.cli import main
 from windvane.experiments import processes
+from windvane.experiments.digest_files import RUNS, read_digests
 from windvane.experiments.grid import Grid
-from windvane.experiments.processes import visible_gpus
+from windvane.experiments.processes import environment_of, visible_gpus
 from windvane.experiments.store import Store
 
 
@@ -31,6 +32,9 @@ def run(line: str) -> "subprocess.CompletedProcess[str]":
         ("reproduce dst --steps -4 --out {out}", "steps must be a whole number from 1"),
         ("reproduce dst --steps 7 --out {out}", "steps must be a multiple of update_interval, 4"),
         ("reproduce dst --out {file}/out", "cannot write {file}/out"),
+        ("reproduce dst --known {out} --out {out}", "there is no folder {out}"),
+        ("reproduce dst --known {empty} --out {out}", "there are no finished runs in {empty}"),
+        ("reproduce dst --known {empty} --list", "there are no finished runs in {empty}"),
         ("report {out}", "there is no folder {out}"),
         ("report {empty}", "there are no finished runs in {empty}"),
         ("report {whole} --out {file}", "cannot write {file}"),
@@ -83,6 +87,46 @@ def test_a_report_and_its_digest_say_the_same(
     for name in ("report.md", "report.csv"):
         first, second = (tmp_path / where / name for where in ("report", "again"))
         assert first.read_text() == second.read_text()
+
+
+def test_a_digest_takes_in_the_runs_of_several_stores(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, digest = (tmp_path / name for name in ("first", "second", "digest"))
+    for path in Store(whole).paths():
+        for store in [first, second] if "seed-0" in path.name else [second]:
+            Store(store).put(str(path.relative_to(whole)), path.read_bytes())
+    for store, runs in ((first, 4), (second, 8), (first, 8)):
+        assert main(f"report {store} --digest {digest}".split()) == 0
+        assert len(read_digests(digest)) == runs
+    assert main(f"report {whole} --digest {tmp_path / 'at-once'}".split()) == 0
+    assert (digest / RUNS).read_text() == (tmp_path / "at-once" / RUNS).read_text()
+    (digest / RUNS).write_text("torn")
+    capsys.readouterr()
+    assert main(f"report {whole} --digest {digest}".split()) == 2
+    assert f"the digest in {digest} is damaged" in capsys.readouterr().err
+
+
+def test_processes_are_told_all_that_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    monkeypatch.setattr(processes, "share", lambda *of: told.append(of))
+    said = "reproduce dst --seeds 3 --together 5 --out a --cells cn-* --known b --steps 8"
+    assert main(f"{said} --processes 2".split()) == 0
+    assert told == [(said.split(), 2)]
+
+
+def test_processes_on_one_gpu_leave_memory_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+
+    def given(processes: int, name: str) -> list[str | None]:
+        return [environment_of(number, processes).get(name) for number in range(processes)]
+
+    assert given(3, "CUDA_VISIBLE_DEVICES") == ["2", "5", "2"]
+    assert given(3, "XLA_PYTHON_CLIENT_PREALLOCATE") == ["false"] * 3
+    assert given(2, "XLA_PYTHON_CLIENT_PREALLOCATE") == [None, None]
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    assert given(3, "XLA_PYTHON_CLIENT_PREALLOCATE") == ["true"] * 3
 
 
 def test_two_processes_share_a_grid(tmp_path: Path) -> None:

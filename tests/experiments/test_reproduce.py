@@ -20,6 +20,8 @@ from tests.training.small import small
 from tests.training.test_runner import stop_after
 from windvane.errors import InputError
 from windvane.experiments import reproduce as module
+from windvane.experiments.cluster import reproduce_on
+from windvane.experiments.digest_files import write_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import SPENT, WORK, batches, begun, reproduce, work
 from windvane.experiments.store import Store, read_run
@@ -55,6 +57,19 @@ def test_what_is_missing_is_trained(whole: Path, tmp_path: Path) -> None:
     outcome = run_small(tmp_path)
     assert (outcome.trained, outcome.skipped) == (4, 4)
     assert content(tmp_path) == content(whole)
+
+
+def test_what_is_known_from_elsewhere_is_not_trained_again(whole: Path, tmp_path: Path) -> None:
+    digests = [d for d in Store(whole).digests() if d.config.agent == "mo"]
+    write_digests(digests, tmp_path / "known")
+    outcome = run_small(tmp_path / "out", known=tmp_path / "known")
+    assert (outcome.trained, outcome.skipped) == (4, 4)
+    there = {str(path) for path in content(tmp_path / "out")}
+    assert there == {path for path in content(whole) if "cn-standard" in path}
+    outcome = run_small(tmp_path / "none", known=whole)
+    assert (outcome.trained, outcome.skipped) == (0, 8)
+    outcome = reproduce_on("nowhere", GRID, tmp_path / "none", seeds=2, known=whole, **SETTINGS)
+    assert (outcome.trained, outcome.skipped) == (0, 8)
 
 
 def test_side_by_side_every_run_meets_the_weights_of_its_own_cell(whole: Path) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
+from windvane.experiments.known import unknown
 from windvane.experiments.reproduce import TOGETHER, Batch, Outcome, batches, work
 from windvane.experiments.store import Store
 from windvane.progress import progress_display
@@ -32,18 +33,20 @@ def reproduce_on(
     *,
     seeds: int | tuple[int, ...] = 10,
     together: int = TOGETHER,
+    known: str | Path | None = None,
     console: Console | None = None,
     **settings: Any,
 ) -> Outcome:
     """Train every run of a grid that is not in the store at `out`, on the Ray cluster at `address`.
 
+    Runs of another store at `known`, or of a digest of one, are not trained again, either.
     A task asks for a GPU where the cluster has some. Results are stored as they come: the same call
     goes on after any stop with what is missing.
     """
     console = console or Console(quiet=True)
     store, runs = Store(Path(out)), grid.runs(seeds, **settings)
+    missing = [run for run in unknown(runs, known) if not store.has(run)]
     make_folder(store.folder)
-    missing = [run for run in runs if not store.has(run)]
     outcome = Outcome(skipped=len(runs) - len(missing))
     if not missing:
         return outcome

@@ -43,10 +43,13 @@ class Reproduce:
     """What the agents see. Default: pixels, as in the paper."""
     out: Path = Path("out/paper")
     """Folder of the results store."""
+    known: Path | None = None
+    """Folder of another results store, or of a digest of one, such as results/paper: what it has is
+    skipped, too."""
     together: int = 20
     """Most runs side by side in one compiled program."""
     processes: int | None = None
-    """Processes that share the work. Default: one a GPU, else one."""
+    """Processes that share the work; several may share a GPU. Default: one a GPU, else one."""
     cluster: str | None = None
     """Address of a Ray cluster to run on, such as auto or ray://head:10001. It needs the extra
     windvane[cluster], here and on every node."""
@@ -80,6 +83,7 @@ class Reproduce:
         """The command line of one of several processes."""
         said = ["reproduce", self.grid, "--seeds", self.seeds, "--together", self.together]
         said += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
+        said += ["--known", self.known] if self.known is not None else []
         for name, value in self._changes.items():
             said += [f"--{name}", value]
         return [str(part) for part in said]
@@ -91,7 +95,11 @@ class Reproduce:
         return {name: value for name, value in what.items() if value is not None}
 
     def _reproduce(self, console: Console, grid: "Grid") -> "Outcome":
-        settings = self._changes | {"seeds": self.seeds, "together": self.together}
+        settings = self._changes | {
+            "seeds": self.seeds,
+            "together": self.together,
+            "known": self.known,
+        }
         if self.cluster is not None:
             from windvane.experiments.cluster import reproduce_on
 
@@ -101,13 +109,15 @@ class Reproduce:
         return reproduce(grid, self.out, console=console, **settings)
 
     def _list(self, console: Console, grid: "Grid") -> None:
+        from windvane.experiments.known import unknown
         from windvane.experiments.store import Store
 
-        store = Store(self.out)
+        store, everything = Store(self.out), grid.runs(self.seeds, **self._changes)
+        missing = {run for run in unknown(everything, self.known) if not store.has(run)}
         for cell in grid.cells:
             runs = grid.select([str(cell)]).runs(self.seeds, **self._changes)
-            there = sum(map(store.has, runs))
-            say(console, f"{cell!s:24} {there} of {len(runs)} runs")
+            there = sum(run not in missing for run in runs)
+            say(console, f"{cell!s:26} {there} of {len(runs)} runs")
 
     def _tell(self, console: Console, outcome: "Outcome") -> None:
         say(console, f"{outcome.trained} runs were trained, {outcome.skipped} were there before")
@@ -132,25 +142,23 @@ class Report:
     out: Path | None = None
     """Folder for the report. Default: report, in the store."""
     digest: Path | None = None
-    """Also write a digest of the store: every run in a few numbers, small enough to publish."""
+    """Folder of a digest, every run in a few numbers and small enough to publish: the runs are
+    added to it, and replace those that were the same."""
 
     def run(self, console: Console) -> None:
         """Read, print and write."""
         from windvane.experiments.content import content_figures, copy_examples
         from windvane.experiments.digest_files import read_digests, write_digests
+        from windvane.experiments.known import digests_in, merged
         from windvane.experiments.report import print_report, write_report
-        from windvane.experiments.store import Store
 
-        if not self.folder.is_dir():
-            raise InputError(f"there is no folder {self.folder}")
-        digests = [*Store(self.folder).digests(), *read_digests(self.folder)]
-        if not digests:
-            raise InputError(f"there are no finished runs in {self.folder}")
+        digests = digests_in(self.folder)
+        published = [] if self.digest is None else read_digests(self.digest)
         print_report(console, digests)
         out = self.folder / "report" if self.out is None else self.out
         written = write_report(digests, out, content_figures(self.folder))
         if self.digest is not None:
-            written += write_digests(digests, self.digest)
+            written += write_digests(merged(published, digests), self.digest)
             written += copy_examples(self.folder, self.digest)
         for path in written:
             say(console, f"written: {path}")

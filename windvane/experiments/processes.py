@@ -1,4 +1,4 @@
-"""Several processes on one store, one a GPU: each takes the batches that no other is at."""
+"""Several processes on one store, one a GPU or more: each takes batches that no other is at."""
 
 import os
 import signal
@@ -15,6 +15,7 @@ from windvane.experiments.reproduce import GO_ON
 from windvane.training.stopping import TrainingStopped
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_TAKE_MEMORY = "XLA_PYTHON_CLIENT_PREALLOCATE"
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
@@ -27,8 +28,7 @@ def visible_gpus() -> list[str]:
 
 def share(arguments: Sequence[str], processes: int) -> None:
     """Run the command line `arguments` as several processes and wait for all of them."""
-    gpus = visible_gpus()
-    children = [_start(arguments, number, gpus) for number in range(processes)]
+    children = [_start(arguments, environment_of(n, processes)) for n in range(processes)]
     readers = [
         Thread(target=_repeat, args=(child, f"[{number}] "))
         for number, child in enumerate(children, 1)
@@ -62,10 +62,18 @@ def share(arguments: Sequence[str], processes: int) -> None:
         )
 
 
-def _start(arguments: Sequence[str], number: int, gpus: Sequence[str]) -> subprocess.Popen:
-    environment = dict(os.environ)
+def environment_of(number: int, processes: int) -> dict[str, str]:
+    """The environment of one of several processes: its GPU, and what it may take of it."""
+    environment, gpus = dict(os.environ), visible_gpus()
     if gpus:
         environment[_VISIBLE] = gpus[number % len(gpus)]
+    if processes > len(gpus):
+        # The first on a GPU would take most of its memory at once, and leave none to the others.
+        environment.setdefault(_TAKE_MEMORY, "false")
+    return environment
+
+
+def _start(arguments: Sequence[str], environment: dict[str, str]) -> subprocess.Popen:
     command = [sys.executable, "-m", "windvane.cli", *arguments, "--processes", "1"]
     # Signals from the keyboard are passed on, so that each child is asked once.
     return subprocess.Popen(

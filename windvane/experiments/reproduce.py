@@ -21,6 +21,7 @@ from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
+from windvane.experiments.known import unknown
 from windvane.experiments.origin import commit, origin
 from windvane.experiments.store import Store, mark
 from windvane.progress import say
@@ -80,19 +81,23 @@ def reproduce(
     *,
     seeds: int | tuple[int, ...] = 10,
     together: int = TOGETHER,
+    known: str | Path | None = None,
     console: Console | None = None,
     **settings: Any,
 ) -> Outcome:
     """Train every run of a grid that is not in the store at `out`; `settings` change the preset's.
 
+    Runs of another store at `known`, or of a digest of one, are not trained again, either.
     A stop (Ctrl-C, SIGTERM) leaves a checkpoint, and the same call goes on from it, or after a
     crash from the last one. A batch that fails is told of in the outcome, and the others go on.
     """
     console = console or Console(quiet=True)
-    store, runs = Store(Path(out)), grid.runs(seeds, **settings)
+    store, wanted = Store(Path(out)), grid.runs(seeds, **settings)
+    runs = unknown(wanted, known)
     make_folder(store.folder / WORK)
     commit()  # before anything is trained, as the files may change meanwhile
-    outcome, tried = Outcome(skipped=sum(map(store.has, runs))), set()
+    there = len(wanted) - len(runs) + sum(map(store.has, runs))
+    outcome, tried = Outcome(skipped=there), set()
     with stop_request() as stop:
         # Planned anew before every batch: other processes may have done some of it.
         while todo := [b for b in plan(store, runs, together) if b.name not in tried]:

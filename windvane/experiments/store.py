@@ -34,10 +34,8 @@ class Store:
     folder: Path
 
     def path(self, run: TrainConfig) -> Path:
-        """Where a run is kept: the problem, the cell, then all other settings as a fingerprint."""
-        cell = f"{run.agent}-{run.replay}-{run.weights}"
-        (seed,) = run.seed_numbers
-        return self.folder / RUNS / run.env / cell / f"{fingerprint(run)}-seed-{seed}.parquet"
+        """Where a run is kept."""
+        return self.folder / place(run)
 
     def has(self, run: TrainConfig) -> bool:
         """Whether a run is there."""
@@ -106,6 +104,15 @@ def read_digest(path: Path) -> Digest:
     """A run in a few numbers."""
     run, records, failed, origin = read_run(path)
     return digest(run, records, failed, origin)
+
+
+def place(run: TrainConfig) -> Path:
+    """Where a run is kept in any store: by its problem, its cell, then all other settings as a
+    fingerprint, and its seed.
+    """
+    cell = f"{run.agent}-{run.replay}-{run.weights}"
+    (seed,) = run.seed_numbers
+    return Path(RUNS) / run.env / cell / f"{fingerprint(run)}-seed-{seed}.parquet"
 
 
 def fingerprint(run: TrainConfig) -> str:
