@@ -4,6 +4,7 @@ State, dynamics and reward. Instances live in `minecart_config`, pictures in `mi
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -172,13 +173,11 @@ class Minecart(Environment[MinecartState]):
     ) -> tuple[MinecartState, Float[Array, " objectives"], Bool[Array, ""]]:
         """Repeat `action` for `frame_skip` frames."""
         poses, departed, arrived = trail(state.pose, state.departed, action, self.frame_skip)
-        pose, content = poses[-1], state.content
+        pose = poses[-1]
         # Only a cart at rest mines and only a moving one arrives, so the order does not matter. A
         # wall may stop a cart between two frames: it then mines where it stands, in those left.
-        for before, haul in zip(poses, self.hauls(pose, key), strict=False):
-            at_rest = before.speed < MOVING_SPEED
-            content = jnp.where(at_rest, self.load(content, haul), content)
-        content = jnp.where(action == MINE, content, state.content)
+        mines = [(action == MINE) & (before.speed < MOVING_SPEED) for before in poses[:-1]]
+        content = self.load(state.content, self.hauls(pose, key), mines)
         sold = jnp.where(arrived, content, 0.0)
         fuel = jnp.asarray(self.fuel_costs, self.capacity.dtype)[action]
         following = MinecartState(pose, content - sold, departed, state.pose, state.content)
@@ -186,7 +185,8 @@ class Minecart(Environment[MinecartState]):
 
     def hauls(self, pose: Pose, key: Key[Array, ""]) -> Float[Array, "frames ores"]:
         """Ore that mining from `pose` would yield in each frame: 0 unless at rest in a mine."""
-        distances = _length(*(self.mine_positions - jnp.stack([pose.x, pose.y])).T)
+        x, y = self.mine_positions.T
+        distances = _length(x - pose.x, y - pose.y)
         nearest = jnp.argmin(distances)
         minable = (distances[nearest] <= MINE_RADIUS) & (pose.speed < MOVING_SPEED)
         return jnp.where(minable, self.draw_hauls(nearest, key), 0.0)
@@ -199,14 +199,25 @@ class Minecart(Environment[MinecartState]):
         return jnp.maximum(self.ore_means[mine] + self.ore_deviations[mine] * noise, 0.0)
 
     def load(
-        self, content: Float[Array, " ores"], haul: Float[Array, " ores"]
+        self,
+        content: Float[Array, " ores"],
+        hauls: Float[Array, "frames ores"],
+        mines: Sequence[Bool[Array, ""]],
     ) -> Float[Array, " ores"]:
-        """Add a haul to the cart, scaled down to the free capacity where it is too much."""
-        # Not clipped at 0: where rounding filled the cart beyond its capacity by a hair, the peer
-        # program takes that hair out again, and so do we.
-        free, total = self.capacity - content.sum(), haul.sum()
-        scale = jnp.where(total > free, free / jnp.where(total > 0, total, 1.0), 1.0)
-        return content + haul * scale
+        """Add the hauls of the frames in which the cart `mines`, one after another, each scaled
+        down to the free capacity where it is too much.
+        """
+        # Number by number: sums over an array of ores could not be compiled into one loop.
+        ores = tuple(jnp.unstack(content))
+        for haul, mining in zip(jnp.unstack(hauls), mines, strict=True):
+            new = tuple(jnp.unstack(haul))
+            # Not clipped at 0: where rounding filled the cart beyond its capacity by a hair, the
+            # peer program takes that hair out again, and so do we.
+            free, total = self.capacity - sum(ores), sum(new)
+            scale = jnp.where(total > free, free / jnp.where(total > 0, total, 1.0), 1.0)
+            scale = jnp.where(mining, scale, 0.0)
+            ores = tuple(held + more * scale for held, more in zip(ores, new, strict=True))
+        return jnp.stack(ores)
 
     def features(self, state: MinecartState) -> Float[Array, " features"]:
         """Position, speed, sine and cosine of the angle, and each ore's share of the capacity."""

@@ -68,9 +68,7 @@ def mine_once(
     env: Minecart, mine: Int[Array, ""], content: Float[Array, " ores"], key: Key[Array, ""]
 ) -> Float[Array, " ores"]:
     """The content after one agent step of mining."""
-    for haul in env.draw_hauls(mine, key):
-        content = env.load(content, haul)
-    return content
+    return env.load(content, env.draw_hauls(mine, key), [jnp.asarray(True)] * env.frame_skip)
 
 
 @eqx.filter_jit
