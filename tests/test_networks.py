@@ -62,8 +62,7 @@ def test_frames_are_encoded_as_by_plain_convolutions_and_pooling() -> None:
     assert second.shape == (3, 4, 4, 48)
     flat = plain_pooling(leaky(second)).reshape(3, 2 * 2 * 48)
     features = leaky(flat @ np.asarray(encoder.dense.kernel) + np.asarray(encoder.dense.bias))
-    encode = eqx.filter_jit(lambda encoder, frames: encoder(encoder.prepare(frames)))
-    assert np.allclose(encode(encoder, jnp.asarray(frames)), features, atol=1e-4)
+    assert np.allclose(eqx.filter_jit(encoder)(jnp.asarray(frames)), features, atol=1e-4)
 
 
 def plain_head(head: DuelingHead, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -104,7 +103,7 @@ def test_many_weight_vectors_at_once_are_many_calls() -> None:
     network = network_for(DeepSeaTreasure(), True)
     positions = jnp.asarray([[0, 0], [3, 4]], jnp.int32)
     weights = jnp.asarray([[[0.1, 0.9], [0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [0.7, 0.3], [0, 1]]])
-    judge = eqx.filter_jit(lambda n, p, w: n.judge(n.encode(n.prepare(p[None])), w))
+    judge = eqx.filter_jit(lambda n, p, w: n.judge(n.encode(p[None]), w))
     together, alone = judge(network, positions, weights), eqx.filter_jit(network)
     for n in range(2):
         for m in range(3):
@@ -189,7 +188,7 @@ def test_features_are_scaled_to_their_bounds() -> None:
     identity = Dense(jnp.eye(2), jnp.zeros(2))
     encoder = eqx.tree_at(lambda e: e.layers, network.encoder, (identity,))
     corners = jnp.asarray([[0, 0], [11, 11], [11, 0]], jnp.int32)
-    assert np.array_equal(encoder(encoder.prepare(corners)), [[0, 0], [1, 1], [1, 0]])
+    assert np.array_equal(encoder(corners), [[0, 0], [1, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("wrong", [{"width": 0}, {"depth": 0}, {"encoder_depth": -1}])

@@ -6,7 +6,6 @@ batches; parameters are float32, products are computed in `precision`.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -86,13 +85,10 @@ class FrameEncoder(eqx.Module):
         """Number of features of a moment."""
         return self.dense.bias.shape[0]
 
-    def prepare(self, frames: UInt8[Array, "n 48 48 3"]) -> Num[Array, "n 11 11 192"]:
-        """Brightness in [0, 1], cut into patches."""
-        return patches(frames.astype(self.precision) / jnp.asarray(255, self.precision))
-
-    def __call__(self, prepared: Num[Array, "n 11 11 192"]) -> Num[Array, "n width"]:
+    def __call__(self, frames: UInt8[Array, "n 48 48 3"]) -> Num[Array, "n width"]:
         """Features of each frame."""
-        x = leaky_relu(pooled_convolution(prepared, self.first, self.first_bias))
+        brightness = frames.astype(self.precision) / jnp.asarray(255, self.precision)
+        x = leaky_relu(pooled_convolution(patches(brightness), self.first, self.first_bias))
         x = patches(jnp.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0))))
         second = jnp.pad(self.second, ((0, 1), (0, 1), (0, 0), (0, 0)))
         x = leaky_relu(pooled_convolution(x, second, self.second_bias))
@@ -149,14 +145,10 @@ class FeatureEncoder(eqx.Module):
         """Number of features of a moment."""
         return self.layers[-1].bias.shape[0]
 
-    def prepare(self, features: Num[Array, "n features"]) -> Num[Array, "n features"]:
-        """Features in [0, 1]."""
-        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
-        return ((features.astype(jnp.float32) - low) / (high - low)).astype(self.precision)
-
-    def __call__(self, prepared: Num[Array, "n features"]) -> Num[Array, "n width"]:
+    def __call__(self, features: Num[Array, "n features"]) -> Num[Array, "n width"]:
         """Features of the features."""
-        x = prepared
+        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+        x = ((features.astype(jnp.float32) - low) / (high - low)).astype(self.precision)
         for layer in self.layers:
             x = leaky_relu(layer(x))
         return x
@@ -230,13 +222,10 @@ class QNetwork(eqx.Module):
     head: DuelingHead
     stack: int = eqx.field(static=True)
 
-    def prepare(self, moments: Num[Array, "k n *moment"]) -> Num[Array, "k n ..."]:
-        """What becomes of moments before any parameter has a part in it: networks can share it."""
-        return _rows(self.encoder.prepare, moments)
-
-    def encode(self, prepared: Num[Array, "k n ..."]) -> Num[Array, "k n width"]:
-        """Features of each of k moments."""
-        return _rows(self.encoder, prepared)
+    def encode(self, moments: Num[Array, "k n *moment"]) -> Num[Array, "k n width"]:
+        """Features of each of k moments of n observations."""
+        k, n, *moment = moments.shape
+        return self.encoder(moments.reshape(k * n, *moment)).reshape(k, n, -1)
 
     def judge(
         self, features: Num[Array, "stack n width"], weights: Float[Array, "n m objectives"]
@@ -249,13 +238,7 @@ class QNetwork(eqx.Module):
     ) -> Float[Array, "actions outputs"]:
         """Q-values of one observation for one weight vector."""
         moments = observation.reshape(self.stack, 1, *self.encoder.moment)
-        return self.judge(self.encode(self.prepare(moments)), weights[None, None])[0, 0]
-
-
-def _rows(function: Callable[[Array], Array], x: Num[Array, "k n ..."]) -> Num[Array, "k n ..."]:
-    """Apply a function of a batch to moments of many observations."""
-    y = function(x.reshape(-1, *x.shape[2:]))
-    return y.reshape(*x.shape[:2], *y.shape[1:])
+        return self.judge(self.encode(moments), weights[None, None])[0, 0]
 
 
 class Architecture(eqx.Module):

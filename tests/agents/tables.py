@@ -23,11 +23,8 @@ class TableNetwork(QNetwork):
     def __call__(self, observation: Any, weights: Any) -> Any:
         return self.judge(observation[None, None, None], weights[None, None])[0, 0]
 
-    def prepare(self, moments: Any) -> Any:
-        return moments
-
-    def encode(self, prepared: Any) -> Any:
-        return prepared[:, :, None]
+    def encode(self, moments: Any) -> Any:
+        return moments[:, :, None]
 
     def judge(self, features: Any, weights: Any) -> Any:
         states = features[0, :, 0]

@@ -53,7 +53,7 @@ def trained(agent: Agent, env: probes.Probe, schedule: WeightSchedule) -> np.nda
     assert not runs.failed.any()
     network = pick(runs.online, 0)
     weights = jnp.broadcast_to(jnp.asarray([LEFT, RIGHT]), (probes.STATES, 2, 2))
-    features = network.encode(network.prepare(jnp.eye(probes.STATES)[None]))
+    features = network.encode(jnp.eye(probes.STATES)[None])
     return np.asarray(network.judge(features, weights))
 
 

@@ -151,14 +151,13 @@ class Agent(eqx.Module):
         `moments` are those of both observations: one more than the network stacks.
         """
         stack = online.stack
-        seen = online.prepare(moments)
-        before = online.encode(seen[:stack])
+        before = online.encode(moments[:stack])
         q = online.judge(before, weights)
         # The networks that make the targets get no gradient.
         fixed, known = jax.lax.stop_gradient((online, before))
-        after = jnp.concatenate([known[1:], fixed.encode(seen[stack:])])
+        after = jnp.concatenate([known[1:], fixed.encode(moments[stack:])])
         next_online = fixed.judge(after, weights)
-        next_target = target.judge(target.encode(seen[1:]), weights)
+        next_target = target.judge(target.encode(moments[1:]), weights)
         discounts = jnp.where(terminated, 0.0, gamma)
         per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
         goals = jax.vmap(per_weights)(next_online, next_target, rewards, discounts, weights)

@@ -4,6 +4,7 @@ A run's random draws depend on its own seed and on the step alone, so where chun
 changes nothing, and neither do neighbours.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.agents.core import Agent, Change, Encountered, Networks
@@ -109,10 +111,10 @@ class Trainer(eqx.Module):
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Stochastic gradient descent with Nesterov's momentum."""
+        """Stochastic gradient descent with Nesterov's momentum, for all parameters in a row."""
         s = self.settings
         descent = optax.sgd(s.learning_rate, s.momentum, nesterov=True)
-        return optax.flatten(optax.chain(optax.clip_by_global_norm(s.clip_norm), descent))
+        return optax.chain(optax.clip_by_global_norm(s.clip_norm), descent)
 
     def init(self, seed: Int[Array, ""], schedule: PyTree[Array] = None) -> RunState:
         """A run before its first step. `schedule` are arrays to use instead of the trainer's, for
@@ -133,7 +135,7 @@ class Trainer(eqx.Module):
             online=online,
             target=online,
             memory=self.agent.remember(online),
-            optimiser=self.optimiser.init(eqx.filter(online, eqx.is_array)),
+            optimiser=self.optimiser.init(_in_a_row(online)[0]),
             replay=self.replay.init(Experience.of(blank), replay_key),
             episode=first,
             episodes=zero,
@@ -215,10 +217,12 @@ class Trainer(eqx.Module):
             run.online, run.target, moments, experience.action.astype(int), experience.reward,
             experience.terminated, weights, jnp.asarray(s.gamma),
         )  # fmt: skip
-        updates, optimiser = self.optimiser.update(gradient, run.optimiser)
-        online = eqx.apply_updates(run.online, updates)
-        # A run that has come to nonsense is left as it was, and its neighbours go on.
-        failed = run.failed | ~(jnp.isfinite(learned.loss) & _finite(optimiser))
+        row, unravel = _in_a_row(gradient)
+        updates, optimiser = self.optimiser.update(row, run.optimiser)
+        online = eqx.apply_updates(run.online, unravel(updates))
+        # A run that has come to nonsense is left as it was, and its neighbours go on. Where the
+        # gradient's norm is finite, so is all that is made of it.
+        failed = run.failed | ~jnp.isfinite(learned.loss + optax.tree.norm(row))
         kept = where(failed, (run.online, run.optimiser), (online, optimiser))
         errors = jnp.where(failed, 0.0, learned.errors)
         replay = self.replay.update_priorities(run.replay, batch.places, errors)
@@ -281,9 +285,9 @@ def run_chunk(
     return runs, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), told)
 
 
-def _finite(tree: PyTree[Array]) -> Bool[Array, ""]:
-    """Whether all numbers of a tree are."""
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
+def _in_a_row(tree: PyTree) -> tuple[Float[Array, " n"], Callable[[Any], PyTree]]:
+    """All numbers of a tree in one array, and how to put such an array back into the tree."""
+    return ravel_pytree(eqx.filter(tree, eqx.is_array))
 
 
 def _purpose(key: Key[Array, ""], number: int) -> Key[Array, ""]:
