@@ -65,6 +65,18 @@ def test_frames_are_encoded_as_by_plain_convolutions_and_pooling() -> None:
     assert np.allclose(eqx.filter_jit(encoder)(jnp.asarray(frames)), features, atol=1e-4)
 
 
+def test_the_largest_of_four_has_the_gradient_of_a_maximum() -> None:
+    """Few different numbers, so that some share it."""
+    generator = np.random.default_rng(0)
+    y = jnp.asarray(generator.integers(0, 3, (50, 4, 7)).astype(np.float32))
+    given = jnp.asarray(generator.normal(size=(50, 7)).astype(np.float32))
+    ours, theirs = (
+        jax.vjp(function, y) for function in (networks.largest, lambda y: y.max(axis=-2))
+    )
+    assert np.array_equal(ours[0], theirs[0])
+    assert np.allclose(ours[1](given)[0], theirs[1](given)[0], rtol=1e-6)
+
+
 def plain_head(head: DuelingHead, features: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Q-values of one moment for one weight vector, by the paper's formula."""
     parts = jax.tree.map(np.asarray, head)

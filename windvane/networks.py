@@ -124,7 +124,28 @@ def pooled_convolution(
     matrix = jnp.stack(shifted, axis=3).reshape(2, 4, 2, 4, channels, 4 * filters)
     matrix = matrix.transpose(0, 2, 1, 3, 4, 5).reshape(64 * channels, 4 * filters)
     y = (x @ matrix.astype(x.dtype)).reshape(*x.shape[:-1], 4, filters)
-    return y.max(axis=-2) + bias.astype(x.dtype)
+    return largest(y) + bias.astype(x.dtype)
+
+
+@jax.custom_vjp
+def largest(y: Num[Array, "*batch four filters"]) -> Num[Array, "*batch filters"]:
+    """The largest of four. Those that share it share its gradient, which is found in one pass."""
+    return y.max(axis=-2)
+
+
+def _largest_forward(y: Array) -> tuple[Array, tuple[Array, Array]]:
+    most = largest(y)
+    return most, (y, most)
+
+
+def _largest_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array]:
+    y, most = kept
+    number = sum((y[..., k, :] == most).astype(y.dtype) for k in range(y.shape[-2]))
+    share = (gradient / number)[..., None, :]
+    return (jnp.where(y == most[..., None, :], share, jnp.zeros_like(share)),)
+
+
+largest.defvjp(_largest_forward, _largest_backward)
 
 
 class FeatureEncoder(eqx.Module):
