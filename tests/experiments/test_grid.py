@@ -24,6 +24,11 @@ def test_cells_are_chosen_by_pattern() -> None:
     # A dash is part of names, so that a pattern may match more than one agent.
     assert {c.agent for c in grid.select(["cn-*"]).cells} == {"cn", "cn-active", "cn-uvfa"}
     assert len(grid.select(["mo-*", "*-regular"]).cells) == 4 + 14 - 2
+    chosen = grid.select(["uvfa-der-*", "cn-der-sparse", "uvfa-*"]).cells
+    assert [str(cell) for cell in chosen] == [
+        "uvfa-der-sparse", "uvfa-der-regular", "cn-der-sparse",
+        "uvfa-standard-sparse", "uvfa-standard-regular",
+    ]  # fmt: skip
     assert grid.select([]).cells == grid.cells
     with pytest.raises(InputError, match=r"no cell of dst matches 'cn-sel-\*'; they are: naive-"):
         grid.select(["cn-sel-*"])

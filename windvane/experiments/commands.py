@@ -34,7 +34,7 @@ class Reproduce:
     grid: Name
     """Which tables: dst, minecart, selection or naive."""
     cells: tuple[str, ...] = ()
-    """Only the cells that match, such as cn-der-sparse or 'mo-*'. Default: all."""
+    """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order. Default: all."""
     seeds: int = 10
     """Runs a cell, seeded 0, 1, 2 and so on."""
     steps: int | None = None

@@ -66,15 +66,18 @@ class Grid:
         return Grid(name, preset, tuple(cells))
 
     def select(self, patterns: Iterable[str]) -> "Grid":
-        """The cells whose names match one of the patterns, such as `cn-der-sparse` or `mo-*`."""
-        patterns = tuple(patterns)
-        for pattern in patterns:
-            if not any(fnmatchcase(str(cell), pattern) for cell in self.cells):
+        """The cells whose names match one of the patterns, such as `cn-der-sparse` or `mo-*`, in
+        the order of the patterns; without patterns, all.
+        """
+        kept: dict[Cell, None] = {}
+        for pattern in (patterns := tuple(patterns)):
+            matching = [cell for cell in self.cells if fnmatchcase(str(cell), pattern)]
+            if not matching:
                 raise InputError(
                     f"no cell of {self.name} matches {pattern!r}; they are: "
                     f"{', '.join(map(str, self.cells))}"
                 )
-        kept = (c for c in self.cells if any(fnmatchcase(str(c), p) for p in patterns))
+            kept |= dict.fromkeys(matching)
         return Grid(self.name, self.preset, tuple(kept) if patterns else self.cells)
 
     def runs(self, seeds: int | tuple[int, ...], **settings: Any) -> tuple[TrainConfig, ...]:
