@@ -129,7 +129,9 @@ def pooled_convolution(
 
 @jax.custom_vjp
 def largest(y: Num[Array, "*batch four filters"]) -> Num[Array, "*batch filters"]:
-    """The largest of four. Those that share it share its gradient, which is found in one pass."""
+    """The largest of four. Those that share it share its gradient, which is found in one pass;
+    there is none in forward mode.
+    """
     return y.max(axis=-2)
 
 

@@ -1,15 +1,17 @@
 """The commands about experiments: what they write and print, and how they refuse."""
 
 import csv
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.experiments.synthetic import make_run
 from windvane.cli import main
 from windvane.experiments import processes
-from windvane.experiments.digest_files import RUNS, read_digests
+from windvane.experiments.digest_files import DIGEST, LINES, read_digests, write_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.processes import environment_of, visible_gpus
 from windvane.experiments.store import Store
@@ -35,6 +37,9 @@ def run(line: str) -> "subprocess.CompletedProcess[str]":
         ("reproduce dst --known {out} --out {out}", "there is no folder {out}"),
         ("reproduce dst --known {empty} --out {out}", "there are no finished runs in {empty}"),
         ("reproduce dst --known {empty} --list", "there are no finished runs in {empty}"),
+        ("reproduce dst --known {out} --processes 2", "there is no folder {out}"),
+        ("reproduce dst --steps -4 --processes 2", "steps must be a whole number from 1"),
+        (f"reproduce dst --known {'long' * 99}", f"cannot read {'long' * 99}: File name too long"),
         ("report {out}", "there is no folder {out}"),
         ("report {empty}", "there are no finished runs in {empty}"),
         ("report {whole} --out {file}", "cannot write {file}"),
@@ -68,6 +73,20 @@ def test_what_is_there_can_be_listed(whole: Path, capsys: pytest.CaptureFixture[
     ]
 
 
+def test_where_all_is_known_nothing_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known, out = tmp_path / "known", tmp_path / "out"
+    write_digests([make_run(0.1, seed=seed, steps=8) for seed in (0, 1)], known)
+    line = f"reproduce dst --cells cn-der-sparse --steps 8 --known {known} --out {out}"
+    assert main(f"{line} --list".split()) == 0
+    assert capsys.readouterr().out.split() == ["cn-der-sparse", "2", "of", "10", "runs"]
+    assert main(f"{line} --seeds 2".split()) == 0
+    said = capsys.readouterr().out
+    assert "0 runs were trained, 2 were there before" in said
+    assert f"nothing is in {out}: all of them are in {known}" in said
+
+
 def test_a_report_and_its_digest_say_the_same(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,18 +118,26 @@ def test_a_digest_takes_in_the_runs_of_several_stores(
     for store, runs in ((first, 4), (second, 8), (first, 8)):
         assert main(f"report {store} --digest {digest}".split()) == 0
         assert len(read_digests(digest)) == runs
-    assert main(f"report {whole} --digest {tmp_path / 'at-once'}".split()) == 0
-    assert (digest / RUNS).read_text() == (tmp_path / "at-once" / RUNS).read_text()
-    (digest / RUNS).write_text("torn")
+    at_once = tmp_path / "at-once"
+    assert main(f"report {whole} --digest {at_once}".split()) == 0
+    for name in (DIGEST, LINES):
+        assert (digest / name).read_bytes() == (at_once / name).read_bytes()
+    # Of a run that is there already the new one counts.
+    old = [dataclasses.replace(one, overall=one.overall + 1) for one in read_digests(digest)]
+    write_digests(old, digest)
+    assert main(f"report {first} --digest {digest}".split()) == 0
+    new = [now.overall == was.overall for now, was in zip(read_digests(digest), old, strict=True)]
+    assert new == [one.seed != 0 for one in old]
+    (digest / DIGEST).write_text("torn")
     capsys.readouterr()
     assert main(f"report {whole} --digest {digest}".split()) == 2
     assert f"the digest in {digest} is damaged" in capsys.readouterr().err
 
 
-def test_processes_are_told_all_that_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_told_all_that_was_said(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     monkeypatch.setattr(processes, "share", lambda *of: told.append(of))
-    said = "reproduce dst --seeds 3 --together 5 --out a --cells cn-* --known b --steps 8"
+    said = f"reproduce dst --seeds 3 --together 5 --out a --cells cn-* --known {whole} --steps 8"
     assert main(f"{said} --processes 2".split()) == 0
     assert told == [(said.split(), 2)]
 

@@ -66,10 +66,27 @@ def test_what_is_known_from_elsewhere_is_not_trained_again(whole: Path, tmp_path
     assert (outcome.trained, outcome.skipped) == (4, 4)
     there = {str(path) for path in content(tmp_path / "out")}
     assert there == {path for path in content(whole) if "cn-standard" in path}
+    # What was begun before it was known is finished as it is, with all its runs.
+    begun_out = tmp_path / "begun"
+    first = batches(GRID.runs(2, **SETTINGS))[0]
+    declared = first.declared(Store(begun_out))
+    declared.parent.mkdir(parents=True)
+    declared.write_text(json.dumps(first.config.to_json()))
+    outcome = run_small(begun_out, known=whole)
+    assert (outcome.trained, outcome.skipped) == (4, 4)
+    assert list((begun_out / WORK).iterdir()) == []
     outcome = run_small(tmp_path / "none", known=whole)
     assert (outcome.trained, outcome.skipped) == (0, 8)
     outcome = reproduce_on("nowhere", GRID, tmp_path / "none", seeds=2, known=whole, **SETTINGS)
     assert (outcome.trained, outcome.skipped) == (0, 8)
+
+
+def test_a_batch_is_the_same_in_whatever_order_its_cells_are_asked_for() -> None:
+    one, other = (
+        batches(GRID.select(patterns).runs(2, **SETTINGS))
+        for patterns in (["*-sparse", "*-regular"], ["*-regular", "*-sparse"])
+    )
+    assert one == other
 
 
 def test_side_by_side_every_run_meets_the_weights_of_its_own_cell(whole: Path) -> None:

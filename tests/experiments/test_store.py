@@ -1,3 +1,5 @@
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +9,9 @@ import pytest
 from tests.training.small import same_records, small
 from windvane.errors import InputError
 from windvane.experiments import store as module
+from windvane.experiments.content import copy_examples, examples
 from windvane.experiments.digest import POINTS, digest, setting
-from windvane.experiments.digest_files import CURVES, RUNS, read_digests, write_digests
+from windvane.experiments.digest_files import DIGEST, LINES, read_digests, write_digests
 from windvane.experiments.store import FORMAT, Store, read_digest, read_run
 from windvane.training.config import TrainConfig
 from windvane.training.records import Records, read_table
@@ -122,24 +125,57 @@ def test_digests_come_back_from_their_files(tmp_path: Path) -> None:
     for seed in (3, 4):
         store.write(one(seeds=(seed,)), SOME, seed == 4, ORIGIN | {"commit": 'abc, "d"'})
     digests = list(store.digests())
-    assert [p.name for p in write_digests(digests, tmp_path / "small")] == [RUNS, CURVES]
+    assert [p.name for p in write_digests(digests, tmp_path / "small")] == [DIGEST, LINES]
+    (tmp_path / "small" / LINES).unlink()  # is for people alone
     for before, after in zip(digests, read_digests(tmp_path / "small"), strict=True):
         assert before.config == after.config
-        assert (before.failed, before.overall, before.last) == (
-            after.failed, after.overall, after.last,
+        assert (before.failed, before.episodes, before.overall, before.last) == (
+            after.failed, after.episodes, after.overall, after.last,
         )  # fmt: skip
         np.testing.assert_allclose(before.curve, after.curve)
         assert before.origin == after.origin
     assert read_digests(tmp_path) == []
 
 
-@pytest.mark.parametrize("what", [RUNS, CURVES])
-def test_damaged_digests_are_refused(what: str, tmp_path: Path) -> None:
+def test_what_people_read_of_digests(tmp_path: Path) -> None:
+    write_digests([digest(one(), SOME, False, ORIGIN | {"seconds": 2.5})], tmp_path)
+    [line] = csv.DictReader((tmp_path / LINES).read_text().splitlines())
+    assert (line["agent"], line["seed"], line["failed"], line["episodes"]) == (
+        "cn",
+        "3",
+        "False",
+        "4",
+    )
+    assert (float(line["overall"]), line["seconds"]) == (1.875 / 4, "2.5")
+    assert TrainConfig.from_json(json.loads(line["config"])) == one()
+
+
+@pytest.mark.parametrize("how", ["cut", "other", "seeds", "steps"])
+def test_damaged_digests_are_refused(how: str, tmp_path: Path) -> None:
     write_digests([digest(one(), SOME, False, ORIGIN)], tmp_path)
-    data = (tmp_path / what).read_bytes()
-    (tmp_path / what).write_bytes(data[: len(data) // 2])
-    with pytest.raises(InputError, match=r"the digest in .* is damaged"):
+    path = tmp_path / DIGEST
+    reason = ""
+    if how == "cut":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    elif how == "other":
+        polars.DataFrame({"a": [1]}).write_parquet(path)
+    else:
+        table = polars.read_parquet(path)
+        config = json.loads(table["config"][0]) | {how: {"seeds": 2, "steps": -5}[how]}
+        table.with_columns(config=polars.lit(json.dumps(config))).write_parquet(path)
+        reason = {"seeds": "configuration of 1 run, not of 2", "steps": "not -5"}[how]
+    with pytest.raises(InputError, match=f"the digest in {tmp_path} is damaged: .*{reason}"):
         read_digests(tmp_path)
+
+
+def test_a_run_of_a_store_is_one_run(tmp_path: Path) -> None:
+    path = Store(tmp_path).write(one(), SOME, False, ORIGIN)
+    about = json.loads(polars.read_parquet_metadata(path)["windvane"])
+    about["config"]["seeds"] = 2
+    table = polars.read_parquet(path, memory_map=False)
+    table.write_parquet(path, metadata={"windvane": json.dumps(about)})
+    with pytest.raises(InputError, match=f"{path.name} must have the configuration of 1 run"):
+        read_digest(path)
 
 
 @pytest.mark.parametrize("how", ["cut", "empty", "other"])
@@ -161,3 +197,16 @@ def test_what_a_buffer_held_is_kept_beside_the_run(tmp_path: Path) -> None:
     assert list(read_table(path)) == ["diverse", "return_0"]
     assert store.paths() == [store.path(one())]
     assert store.files() == [path, store.path(one())]
+
+
+def test_a_digest_has_one_example_of_what_buffers_held(tmp_path: Path) -> None:
+    held = {"run": np.zeros(2, np.int32), "diverse": np.asarray([0, 1]), "return_0": np.ones(2)}
+    mo, cn, later = one(agent="mo"), one(), one(seeds=(4,))
+    for name, run in (("mo", mo), ("cn", cn), ("later", later)):
+        Store(tmp_path / name).write_content(run, held)
+    digest_folder = tmp_path / "digest"
+    for name, run, copied in (("mo", mo, 1), ("cn", cn, 1), ("later", cn, 0), ("mo", cn, 0)):
+        assert len(copy_examples(tmp_path / name, digest_folder)) == copied
+        kept = Store(digest_folder).content_path(run)
+        assert list((digest_folder / "content").glob("*/*/*")) == [kept]
+        assert list(examples(digest_folder).values()) == [kept]

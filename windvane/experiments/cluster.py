@@ -13,9 +13,9 @@ from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
-from windvane.experiments.known import unknown
+from windvane.experiments.known import places_in
 from windvane.experiments.reproduce import TOGETHER, Batch, Outcome, batches, work
-from windvane.experiments.store import Store
+from windvane.experiments.store import Store, place
 from windvane.progress import progress_display
 from windvane.training.config import TrainConfig
 from windvane.training.files import make_folder
@@ -44,8 +44,8 @@ def reproduce_on(
     goes on after any stop with what is missing.
     """
     console = console or Console(quiet=True)
-    store, runs = Store(Path(out)), grid.runs(seeds, **settings)
-    missing = [run for run in unknown(runs, known) if not store.has(run)]
+    store, runs, elsewhere = Store(Path(out)), grid.runs(seeds, **settings), places_in(known)
+    missing = [run for run in runs if not (store.has(run) or place(run) in elsewhere)]
     make_folder(store.folder)
     outcome = Outcome(skipped=len(runs) - len(missing))
     if not missing:
@@ -101,6 +101,6 @@ def _collect(ray: Any, task: Any, batch: Batch, store: Store, outcome: Outcome) 
     except Exception as error:  # whatever went wrong on the node, or the loss of too many nodes
         outcome.failures[str(batch)] = in_one_line(getattr(error, "cause", error))
         return
-    for place, data in files.items():
-        store.put(place, data)
+    for relative, data in files.items():
+        store.put(relative, data)
     outcome.trained += len(batch.config.runs)

@@ -3,7 +3,8 @@
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from windvane.training.settings import ObservationName
 if TYPE_CHECKING:
     from windvane.experiments.grid import Grid
     from windvane.experiments.reproduce import Outcome
+    from windvane.training.config import TrainConfig
 
 Name = Annotated[str, tyro.conf.Positional]
 Folder = Annotated[Path, tyro.conf.Positional]
@@ -59,13 +61,15 @@ class Reproduce:
     def run(self, console: Console) -> None:
         """Run what is missing, and print what came of it."""
         from windvane.experiments.grid import Grid
+        from windvane.experiments.known import places_in
         from windvane.experiments.processes import share, visible_gpus
 
         require_positive_int("--seeds", self.seeds)
         require_positive_int("--together", self.together)
         grid = Grid.paper(self.grid).select(self.cells)
+        runs, elsewhere = grid.runs(self.seeds, **self._changes), places_in(self.known)
         if self.list:
-            return self._list(console, grid)
+            return self._list(console, runs, elsewhere)
         processes = self.processes
         if processes is None:
             processes = 1 if self.cluster else max(len(visible_gpus()), 1)
@@ -108,23 +112,30 @@ class Reproduce:
 
         return reproduce(grid, self.out, console=console, **settings)
 
-    def _list(self, console: Console, grid: "Grid") -> None:
-        from windvane.experiments.known import unknown
-        from windvane.experiments.store import Store
+    def _list(
+        self, console: Console, runs: "Iterable[TrainConfig]", elsewhere: Container[Path]
+    ) -> None:
+        from windvane.experiments.grid import Cell
+        from windvane.experiments.store import Store, place
 
-        store, everything = Store(self.out), grid.runs(self.seeds, **self._changes)
-        missing = {run for run in unknown(everything, self.known) if not store.has(run)}
-        for cell in grid.cells:
-            runs = grid.select([str(cell)]).runs(self.seeds, **self._changes)
-            there = sum(run not in missing for run in runs)
-            say(console, f"{cell!s:26} {there} of {len(runs)} runs")
+        store, number, there = Store(self.out), Counter(), Counter()
+        for run in runs:
+            cell = str(Cell(run.agent, run.replay, run.kinds[0]))
+            number[cell] += 1
+            there[cell] += store.has(run) or place(run) in elsewhere
+        for cell, wanted in number.items():
+            say(console, f"{cell:26} {there[cell]} of {wanted} runs")
 
     def _tell(self, console: Console, outcome: "Outcome") -> None:
+        from windvane.experiments.store import Store
+
         say(console, f"{outcome.trained} runs were trained, {outcome.skipped} were there before")
         for batch in outcome.busy:
             say(console, f"left to another process: {batch}")
-        if outcome.trained + outcome.skipped:
+        if Store(self.out).paths():
             say(console, f"written: {self.out}; look at it with: windvane report {self.out}")
+        elif outcome.skipped:
+            say(console, f"nothing is in {self.out}: all of them are in {self.known}")
         if outcome.failures:
             whys = "; ".join(f"{batch} ({why})" for batch, why in outcome.failures.items())
             raise InputError(

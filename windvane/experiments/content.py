@@ -44,10 +44,17 @@ def _draw(path: Path) -> Figure:
 
 
 def copy_examples(folder: Path, to: Path) -> list[Path]:
-    """Copy what the figures are drawn from, for a digest of the store."""
-    copies = []
-    for path in examples(folder).values():
+    """Copy what the figures are drawn from, for a digest of the store. An example that the digest
+    has already stays, unless only the new one is of the cell that is to be shown.
+    """
+    copies, there = [], examples(to)
+    for setting, path in examples(folder).items():
+        old = there.get(setting)
+        if old is not None and (old.parent.name == SHOWN or path.parent.name != SHOWN):
+            continue
         copy = make_folder(to / path.parent.relative_to(folder)) / path.name
         write_whole(copy, lambda file, path=path: file.write(path.read_bytes()))
         copies.append(copy)
+        if old is not None:
+            old.unlink()
     return copies

@@ -21,7 +21,7 @@ class Digest:
     config: TrainConfig
     """Of this run alone: one seed, one kind of weight changes."""
     failed: bool
-    """Whether its loss was not finite, so that it stopped learning."""
+    """Whether its loss or gradient was not finite, so that it stopped learning."""
     episodes: int
     overall: float
     """Mean regret of all episodes."""

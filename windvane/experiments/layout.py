@@ -115,8 +115,8 @@ def notes(table: ResultTable) -> list[str]:
         f"Fewer than {PAPER_RUNS} seeds, so that intervals are too narrow or none": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
         ],
-        "Stopped learning when their loss was not finite, and counted all the same": _odd(
-            table, "failed"
+        "Stopped learning when their loss or gradient was not finite, and counted all the same": (
+            _odd(table, "failed")
         ),
         "Not counted, as no episode ended in the period": _odd(table, "unmeasured"),
     }

@@ -11,30 +11,32 @@ import shutil
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
-from windvane.experiments.known import unknown
+from windvane.experiments.known import places_in
 from windvane.experiments.origin import commit, origin
-from windvane.experiments.store import Store, mark
+from windvane.experiments.store import Store, mark, place
 from windvane.progress import say
 from windvane.training.config import TrainConfig
 from windvane.training.files import BusyError, alone, make_folder, write_new, write_whole
 from windvane.training.result import Result
 from windvane.training.runner import CONFIG, resume, train
+from windvane.training.settings import WeightsName
 from windvane.training.stopping import TrainingStopped, stop_request
 
 WORK = "work"
 GO_ON = "stopped; the same command goes on where it was"
 SPENT = ".seconds"
 """How the file of a batch ends that says how long it was at work before a stop."""
+_KINDS = get_args(WeightsName)
 TOGETHER = 20
 """Runs side by side; an accelerator gains little from more."""
 
@@ -87,20 +89,20 @@ def reproduce(
 ) -> Outcome:
     """Train every run of a grid that is not in the store at `out`; `settings` change the preset's.
 
-    Runs of another store at `known`, or of a digest of one, are not trained again, either.
+    Runs of another store at `known`, or of a digest of one, are not begun, either.
     A stop (Ctrl-C, SIGTERM) leaves a checkpoint, and the same call goes on from it, or after a
     crash from the last one. A batch that fails is told of in the outcome, and the others go on.
     """
     console = console or Console(quiet=True)
-    store, wanted = Store(Path(out)), grid.runs(seeds, **settings)
-    runs = unknown(wanted, known)
+    store, runs, elsewhere = Store(Path(out)), grid.runs(seeds, **settings), places_in(known)
     make_folder(store.folder / WORK)
     commit()  # before anything is trained, as the files may change meanwhile
-    there = len(wanted) - len(runs) + sum(map(store.has, runs))
+    missing = {run for batch in plan(store, runs, together, elsewhere) for run in batch.config.runs}
+    there = sum(store.has(run) or run not in missing for run in runs)
     outcome, tried = Outcome(skipped=there), set()
     with stop_request() as stop:
         # Planned anew before every batch: other processes may have done some of it.
-        while todo := [b for b in plan(store, runs, together) if b.name not in tried]:
+        while todo := [b for b in plan(store, runs, together, elsewhere) if b.name not in tried]:
             if stop.asked:
                 raise TrainingStopped(GO_ON)
             batch, number = todo[0], len(tried) + 1
@@ -128,11 +130,19 @@ def _try(batch: Batch, store: Store, console: Console, outcome: Outcome) -> None
         outcome.trained += missing
 
 
-def plan(store: Store, runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:
-    """What is to be done now: batches that were begun, then new ones of what else is missing."""
+def plan(
+    store: Store,
+    runs: Iterable[TrainConfig],
+    together: int = TOGETHER,
+    elsewhere: Container[Path] = (),
+) -> list[Batch]:
+    """What is to be done now: batches that were begun, then new ones of what else is missing from
+    the store and has no place `elsewhere`.
+    """
     found = begun(store, runs)
     theirs = {run for batch in found for run in batch.config.runs}
-    return found + batches((r for r in runs if not (r in theirs or store.has(r))), together)
+    missing = (r for r in runs if not (r in theirs or store.has(r) or place(r) in elsewhere))
+    return found + batches(missing, together)
 
 
 def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:
@@ -148,7 +158,7 @@ def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch
     found = []
     for program, kinds in programs.items():
         shared = defaultdict(list)
-        for kind, seeds in kinds.items():
+        for kind, seeds in sorted(kinds.items(), key=lambda item: _KINDS.index(item[0])):
             shared[tuple(seeds)].append(kind)
         for seeds, alike in shared.items():
             for kinds_together in [alike] if len(alike) <= together else [[kind] for kind in alike]:

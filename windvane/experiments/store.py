@@ -97,7 +97,15 @@ def read_run(path: Path) -> tuple[TrainConfig, Records, bool, dict[str, Any]]:
         raise InputError(f"{path} is no run of a results store: {in_one_line(error)}") from error
     if newer:
         raise InputError(f"{path} was written by a newer Windvane: install a newer one")
-    return TrainConfig.from_json(config, str(path)), records, failed, origin
+    return one_run(config, str(path)), records, failed, origin
+
+
+def one_run(config: dict[str, Any], source: str) -> TrainConfig:
+    """The configuration of a single run, as it was written to `source`."""
+    run = TrainConfig.from_json(config, source)
+    if len(run.runs) != 1:
+        raise InputError(f"{source} must have the configuration of 1 run, not of {len(run.runs)}")
+    return run
 
 
 def read_digest(path: Path) -> Digest:

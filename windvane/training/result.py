@@ -67,8 +67,8 @@ class Result:
         these = ", ".join(names[run] for run in self.failed)
         others = len(names) - len(self.failed)
         return (
-            f"the loss of {len(self.failed)} of {len(names)} runs ({these}) was not finite, and "
-            f"they stopped learning there; the other {others} went on"
+            f"the loss or the gradient of {len(self.failed)} of {len(names)} runs ({these}) was "
+            f"not finite, and they stopped learning there; the other {others} went on"
         )
 
     def save(self, folder: Path) -> None:
