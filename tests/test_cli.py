@@ -100,7 +100,7 @@ BAD = {
     "render minecart --weights a,b,c": "a,b,c",
     "render dst --out film.mp4": "film.mp4",
     "render dst --size -3": "-3",
-    "render dst --out {file}/film.gif": "cannot make the folder",
+    "render dst --out {file}/film.gif": "cannot write",
 }
 
 

@@ -5,8 +5,6 @@ What may not live here: anything a library user would want; this file parses, ca
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,9 +20,11 @@ from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
-from windvane.errors import InputError, require_int, require_positive_int
+from windvane.errors import InputError
 from windvane.experiments.commands import Report, Reproduce
+from windvane.filming import Filming
 from windvane.progress import progress_display, say
+from windvane.training.files import make_folder, one_sentence
 from windvane.version import __version__
 from windvane.weights import parse_weights
 
@@ -111,7 +111,7 @@ class Oracle:
 
         env = self.instance.build(self.problem)
         gamma = _discount(self.problem, self.gamma)
-        _make_folder(self.out)
+        make_folder(self.out)
         with progress_display(console) as progress:
             coverage = oracle.coverage_set(env, gamma, progress)
         console.print(_coverage_table(env, coverage))
@@ -121,7 +121,7 @@ class Oracle:
         say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
         front = oracle.pareto_front(env, gamma) if self.problem == "dst" else coverage
         figures = plots.oracle_figures(env, coverage, front.values)
-        with _writing_to(self.out):
+        with one_sentence(self.out):
             written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
             written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
         say(console, "written: " + ", ".join(str(path) for path in written))
@@ -134,32 +134,22 @@ class Render:
     problem: Problem
     """The problem."""
     instance: tyro.conf.OmitArgPrefixes[Instance]
+    filming: tyro.conf.OmitArgPrefixes[Filming]
     weights: str | None = None
     """Weights such as 0.6,0.2,0.2: show the optimal policy for them. Default: random actions."""
     gamma: float | None = None
     """Discount factor of the optimal policy. Default: the paper's."""
     out: Path = Path("out/episode.gif")
     """File to write; its ending, .gif or .png, says what."""
-    size: int = 240
-    """Height of a frame in pixels."""
-    steps: int = 100
-    """Most steps to show."""
-    fps: int = 6
-    """Frames a second of a GIF."""
-    seed: int = 0
-    """Seed of the episode."""
 
     def run(self, console: Console) -> None:
         """Play and draw."""
         from windvane import oracle, rendering
 
-        for name in ("size", "steps", "fps"):
-            require_positive_int(f"--{name}", getattr(self, name))
-        require_int("--seed", self.seed, 0, 2**32 - 1)
-        rendering.check_path(self.out)
+        self.filming.check(self.out)
         env = self.instance.build(self.problem)
         gamma = _discount(self.problem, self.gamma)
-        plan_key, episode_key = jax.random.split(jax.random.key(self.seed))
+        plan_key, episode_key = jax.random.split(jax.random.key(self.filming.seed))
         plan = rendering.RandomPlan(env.num_actions, plan_key)
         if self.weights is not None:
             weights = parse_weights(self.weights, env.num_objectives)
@@ -169,17 +159,7 @@ class Render:
             plan = coverage.plan(best)
             value = float(weights @ coverage.values[best])
             say(console, f"{coverage.behaviours[best]}; value {value:.4f}")
-        _make_folder(self.out.parent)
-        episode = rendering.film(env, plan, episode_key, self.steps, self.size)
-        rendering.write(episode.frames, self.out, self.fps)
-        earned = ", ".join(
-            f"{name} {amount:.3f}"
-            for name, amount in zip(env.objective_names, episode.rewards.sum(0), strict=True)
-        )
-        ending = "terminated" if episode.terminated else "was cut"
-        steps = len(episode.rewards)
-        say(console, f"the episode {ending} after {steps} steps and earned {earned}")
-        say(console, f"written: {self.out}")
+        self.filming.film(console, env, plan, episode_key, self.out)
 
 
 def _commands(arguments: list[str]) -> Any:
@@ -249,22 +229,6 @@ def _read_map(name: str) -> "str | np.ndarray":
     if table.size == 0:
         raise InputError(f"the map {path} is not a table of numbers: it is empty")
     return table
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make the folder {path}: {error.strerror}") from error
-
-
-@contextmanager
-def _writing_to(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        path = error.filename or folder
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _coverage_table(env: Environment, coverage: "CoverageSet") -> Table:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from windvane.errors import InputError, require_int, require_positive_int
+from windvane.filming import Filming
 from windvane.progress import say
 from windvane.training.config import TrainConfig
 from windvane.training.records import read_records
@@ -114,44 +115,21 @@ class Watch:
     """Folder of a finished training."""
     weights: str
     """Weights such as 0.2,0.3,0.5."""
+    filming: tyro.conf.OmitArgPrefixes[Filming]
     run_seed: int | None = None
     """Seed of the run whose policy is shown; of two runs with it, the first. Default: the first."""
     out: Path = Path("out/watch.gif")
     """File to write; its ending, .gif or .png, says what."""
-    size: int = 240
-    """Height of a frame in pixels."""
-    steps: int = 100
-    """Most steps to show."""
-    fps: int = 6
-    """Frames a second of a GIF."""
-    seed: int = 0
-    """Seed of the episode."""
 
     def run(self, console: Console) -> None:
         """Play and draw."""
         import jax
 
-        from windvane import rendering
-        from windvane.training.files import make_folder
-
-        for name in ("size", "steps", "fps"):
-            require_positive_int(f"--{name}", getattr(self, name))
-        require_int("--seed", self.seed, 0, 2**32 - 1)
-        rendering.check_path(self.out)
+        self.filming.check(self.out)
         policy = self._policy()
         plan = policy.plan(parse_weights(self.weights, policy.env.num_objectives))
-        make_folder(self.out.parent)
-        key = jax.random.key(self.seed)
-        episode = rendering.film(policy.env, plan, key, self.steps, self.size)
-        rendering.write(episode.frames, self.out, self.fps)
-        names = policy.env.objective_names
-        earned = ", ".join(
-            f"{name} {amount:.3f}"
-            for name, amount in zip(names, episode.rewards.sum(0), strict=True)
-        )
-        ending = "terminated" if episode.terminated else "was cut"
-        say(console, f"the episode {ending} after {len(episode.rewards)} steps, earning {earned}")
-        say(console, f"written: {self.out}")
+        key = jax.random.key(self.filming.seed)
+        self.filming.film(console, policy.env, plan, key, self.out)
 
     def _policy(self) -> "Policy":
         policies: dict[int, Policy] = {}

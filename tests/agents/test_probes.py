@@ -11,7 +11,8 @@ from windvane.agents.core import Agent
 from windvane.agents.multi_objective import MultiObjectiveDQN
 from windvane.networks import Architecture
 from windvane.replay.standard import StandardReplay
-from windvane.training.loop import Hyperparameters, Trainer, run_chunk
+from windvane.training.loop import Trainer, run_chunk
+from windvane.training.settings import Hyperparameters
 from windvane.weights import FixedWeights, SparseChanges, WeightSchedule
 
 SETTINGS = Hyperparameters(

@@ -14,9 +14,9 @@ from windvane.errors import InputError
 from windvane.networks import Architecture
 from windvane.replay.diverse import DiverseReplay
 from windvane.training.config import FORMAT, TrainConfig
-from windvane.training.loop import Hyperparameters
 from windvane.training.parts import run_schedules
 from windvane.training.runner import chunks
+from windvane.training.settings import Hyperparameters
 from windvane.weights import FixedWeights
 
 OTHERS = {

@@ -16,7 +16,8 @@ from windvane.agents.multi_network import MultiNetwork
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.networks import Architecture
 from windvane.replay.standard import StandardReplay
-from windvane.training.loop import Hyperparameters, RunState, Step, Trainer, run_chunk
+from windvane.training.loop import RunState, Step, Trainer, run_chunk
+from windvane.training.settings import Hyperparameters
 from windvane.weights import SparseChanges
 
 SEEDS = 10

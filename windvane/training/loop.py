@@ -23,38 +23,8 @@ from windvane.networks import Architecture
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.experience import Experience
 from windvane.replay.exploration import ExplorationReplay
+from windvane.training.settings import Hyperparameters
 from windvane.weights import WeightSchedule
-
-
-class Hyperparameters(eqx.Module):
-    """The appendix's table for Minecart; `paper-dst` changes some of it."""
-
-    gamma: float = 0.98
-    """Discount factor."""
-    learning_rate: float = 0.02
-    """Of stochastic gradient descent."""
-    momentum: float = 0.9
-    """Nesterov's."""
-    clip_norm: float = 1.0
-    """Largest norm of a gradient, as in the authors' program."""
-    epsilon_start: float = 1.0
-    """Exploration at first."""
-    epsilon_end: float = 0.05
-    """Exploration in the end."""
-    epsilon_steps: int = 100_000
-    """Steps from the first to the last exploration."""
-    batch_size: int = 64
-    """Transitions a gradient step."""
-    update_interval: int = 4
-    """Steps between gradient steps."""
-    target_interval: int = 150
-    """Gradient steps between copies of the network to the target network."""
-    learning_starts: int = 100
-    """Steps before the first gradient step."""
-    reward_scale: float = 1.0
-    """What rewards are multiplied by before anything is learned from or reported of them."""
-    encountered: int = 16_384
-    """Weight vectors remembered for training; of more, a uniform sample."""
 
 
 class Chance(eqx.Module):

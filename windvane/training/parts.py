@@ -23,7 +23,8 @@ from windvane.replay.selective import SelectiveReplay
 from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
 from windvane.training.config import TrainConfig
-from windvane.training.loop import Hyperparameters, Trainer
+from windvane.training.loop import Trainer
+from windvane.training.settings import Hyperparameters
 from windvane.weights import OneOf, RegularChanges, SparseChanges, WeightSchedule
 
 SPARSE_EVERY = {"minecart": 50_000, "dst": 5_000}

@@ -17,8 +17,8 @@ PresetName = Literal["paper-minecart", "paper-dst", "quick-dst"]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of a training run. The defaults are the paper's for Minecart."""
+class Task:
+    """What is trained on what, how often and for how long."""
 
     env: EnvName = "minecart"
     """Problem to train on."""
@@ -38,6 +38,11 @@ class Settings:
     """Steps of every run; a multiple of the update interval."""
     seeds: int | tuple[int, ...] = 1
     """Runs side by side: a number of them, seeded 0, 1, 2 and so on, or two or more seeds."""
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """How it learns: the appendix's table for Minecart; `paper-dst` changes some of it."""
 
     gamma: float = 0.98
     """Discount factor."""
@@ -65,6 +70,11 @@ class Settings:
     """What rewards are multiplied by before anything is learned from or reported of them."""
     encountered: int = 16_384
     """Weight vectors remembered for training; of more, a uniform sample."""
+
+
+@dataclass(frozen=True)
+class Settings(Hyperparameters, Task):
+    """Settings of a training run. The defaults are the paper's for Minecart."""
 
     kappa: float = 0.01
     """Of mn: how much better a policy must be than a newer one to stand against it."""
