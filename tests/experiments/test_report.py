@@ -1,6 +1,7 @@
 """Reports: every form has every number, is well formed, and says what is missing."""
 
 import csv
+import dataclasses
 import re
 import subprocess
 import sys
@@ -302,7 +303,7 @@ def test_provenance_names_what_differs_and_adds_up_the_time():
 def test_a_figure_has_a_panel_for_each_kind_of_weights_that_was_run():
     [section] = sections([*make_cell([0.02, 0.03]), *make_cell([0.02], weights="regular")])
     figures = section_figures(section)
-    assert list(figures) == ["regret"]
+    assert list(figures) == ["regret", "adaptation"]
     sparse, regular = figures["regret"].axes
     assert sparse.get_title() == "sparse weight changes"
     assert regular.get_title() == "regular weight changes"
@@ -323,14 +324,46 @@ def test_curves_are_the_mean_over_all_the_steps():
     assert axes.lines[0].get_linestyle() == "--"
 
 
+def test_how_regret_falls_after_a_change_of_weights():
+    """Ten points a period of 5,000 steps. After a change regret is 1, then 0 until the next; in the
+    first half of the training it is 9 more at every point, which does not count.
+    """
+    after = np.tile([1.0] + [0.0] * 9, 20) + np.repeat([9.0, 0.0], 100)
+    once, thrice = (
+        dataclasses.replace(make_run(0.1, seed=seed), curve=np.cumsum(factor * after))
+        for seed, factor in ((0, 1), (1, 3))
+    )
+    [section] = sections([once, thrice, *make_cell([0.1], weights="regular")])
+    [axes] = section_figures(section)["adaptation"].axes
+    [line] = axes.lines
+    x, y = line.get_data()
+    np.testing.assert_allclose(x, 250 + 500 * np.arange(10))
+    np.testing.assert_allclose(y, [(1 + 3) / 2 * 2] + [0] * 9)  # of 500 steps, so twice that
+    assert len(axes.collections) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": "regular"},
+        {"weights_every": 300},  # not where points are
+        {"weights_every": 1_500},  # three points in between
+        {"weights_every": 50_000},  # a single change
+    ],
+)
+def test_changes_that_cannot_be_seen_have_no_figure(changes):
+    [section] = sections(make_cell([0.1, 0.2], **changes))
+    assert "adaptation" not in section_figures(section)
+
+
 def test_other_replays_have_a_figure_of_their_own():
     digests = [*make_cell([0.2], problem="minecart")]
     digests += make_cell([0.3], problem="minecart", replay="exp")
     digests += make_cell([0.4], problem="minecart", replay="standard", agent="naive")
     [section] = sections(digests)
     figures = section_figures(section)
-    curves = {name: len(figure.axes[0].lines) - 19 for name, figure in figures.items()}
-    assert curves == {"regret": 1, "replays": 3}
+    curves = {name: len(figure.axes[0].lines) for name, figure in figures.items()}
+    assert curves == {"regret": 19 + 1, "replays": 19 + 3, "adaptation": 1}
     labels = [text.get_text().strip() for text in figures["replays"].legends[0].get_texts()]
     assert labels == ["CN", "NAIVE", "", "Standard ER", "DER", "EXP"]
 
@@ -341,7 +374,8 @@ def test_other_replays_have_a_figure_of_their_own():
 def test_a_report_is_written_and_can_be_written_again(some, tmp_path):
     paths = write_report(some, tmp_path / "new" / "report")
     names = ["report.md", "report.tex", "report.csv", "report.html"]
-    figures = ["dst-regret.png", "dst-2-regret.png", "dst-2-replays.png"]
+    shown = ["regret", "2-regret", "2-replays", "2-adaptation"]
+    figures = [f"dst-{name}.png" for name in shown]
     assert [path.name for path in paths] == names + figures
     assert sorted(path.name for path in (tmp_path / "new" / "report").iterdir()) == sorted(
         names + figures
@@ -351,7 +385,7 @@ def test_a_report_is_written_and_can_be_written_again(some, tmp_path):
             assert image.width > 500
         assert f"]({path.name})" in paths[0].read_text()
     assert parse(paths[3].read_text()).attributes.count(("class", "wide")) > 3
-    assert paths[3].read_text().count("data:image/png") == 3
+    assert paths[3].read_text().count("data:image/png") == len(figures)
     before = [path.read_bytes() for path in paths]
     assert write_report(some[::-1], tmp_path / "new" / "report") == paths
     assert [path.read_bytes() for path in paths] == before

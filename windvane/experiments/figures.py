@@ -1,5 +1,6 @@
 """Cumulative regret over the steps: Figures 3 and 4 of the paper, and the appendix's with SEL and
-EXP. A colour is an agent and a style of line is a replay, whichever of them were run.
+EXP; and how regret falls after a change of weights. A colour is an agent and a style of line is a
+replay, whichever of them were run.
 """
 
 from collections.abc import Collection
@@ -27,6 +28,8 @@ STYLES: dict[str, Literal["-", "--", ":", "-."]] = {
     "sel": ":",
     "exp": "-.",
 }
+LEAST_POINTS, LEAST_PERIODS = 5, 4
+"""Points of a curve between two changes, and changes, that it takes to show what follows them."""
 MOST_CHANGES = 100
 """More weight changes than this would be a grey panel, and are not marked."""
 
@@ -35,7 +38,7 @@ def section_figures(section: Section) -> dict[str, Figure]:
     """The figures of a section by what they show: as many as there are curves for.
 
     `regret` has the cells of the paper's first table about the problem, and `replays` has all, if
-    there are more.
+    there are more. `adaptation` has those of the first table with sparse changes.
     """
     ran = {digest.cell for digest in section.digests}
     first = published_results(problem=section.problem)[0].table
@@ -45,6 +48,9 @@ def section_figures(section: Section) -> dict[str, Figure]:
         figures["regret"] = regret_figure(section, ran & main)
     if ran - main:
         figures["replays"] = regret_figure(section, ran)
+    changed = [digest for digest in section.digests if _after_changes(digest)]
+    if changed := [digest for digest in changed if digest.cell in main]:
+        figures["adaptation"] = adaptation_figure(changed)
     return figures
 
 
@@ -58,6 +64,40 @@ def regret_figure(section: Section, cells: Collection[CellName]) -> Figure:
         _panel(axes, weights, [digest for digest in here if digest.cell[2] == weights])
         if index == 0:
             axes.set_ylabel("cumulative regret")
+    return _with_legend(figure, cells)
+
+
+def adaptation_figure(digests: list[Digest]) -> Figure:
+    """Regret by the steps since the weights changed, over the second half of the training."""
+    figure = Figure(figsize=(6.7, 4.2))
+    axes = figure.add_subplot()
+    each = digests[0].config.steps / POINTS
+    for cell in dict.fromkeys(digest.cell for digest in digests):
+        curves = np.asarray([_after_changes(digest) for digest in digests if digest.cell == cell])
+        _draw(axes, cell, (np.arange(curves.shape[1]) + 0.5) * each, curves)
+    axes.set_title("sparse weight changes")
+    axes.set_xlabel("steps since the weights changed")
+    axes.set_ylabel("regret per 1,000 steps")
+    _tidy(axes)
+    axes.set_xlim(left=0)
+    return _with_legend(figure, {digest.cell for digest in digests})
+
+
+def _after_changes(digest: Digest) -> list[float]:
+    """Mean regret of 1,000 steps at each point between two sparse changes, in the second half of
+    the training; nothing where changes do not lie on points or are too close together to see.
+    """
+    config = digest.config
+    every = config.weights_every or SPARSE_EVERY[config.env]
+    points, rest = divmod(every * POINTS, config.steps)
+    periods = config.steps // every
+    if config.weights != "sparse" or rest or points < LEAST_POINTS or periods < LEAST_PERIODS:
+        return []
+    regret = np.diff(digest.curve, prepend=0.0)[: periods * points].reshape(periods, points)
+    return (regret[periods // 2 :].mean(0) * POINTS / config.steps * 1000).tolist()
+
+
+def _with_legend(figure: Figure, cells: Collection[CellName]) -> Figure:
     figure.tight_layout(rect=(0, 0, 1 - 1.5 / figure.get_figwidth(), 1))
     handles = _legend({cell[0] for cell in cells}, {cell[1] for cell in cells})
     figure.legend(
@@ -77,17 +117,26 @@ def _panel(axes: Axes, weights: str, digests: list[Digest]) -> None:
             axes.axvline(change, color="0.85", linewidth=0.6, zorder=0)
     for cell in dict.fromkeys(digest.cell for digest in digests):
         curves = np.asarray([digest.curve for digest in digests if digest.cell == cell])
-        curves = np.pad(curves[np.isfinite(curves).all(1)], ((0, 0), (1, 0)))
-        if not len(curves):
-            continue
-        colour, style = _colours()[cell[0]], STYLES[cell[1]]
-        axes.plot(steps, curves.mean(0), color=colour, linestyle=style, linewidth=1.5)
-        ends = band(curves)
-        if ends is not None:
-            axes.fill_between(steps, *ends, color=colour, alpha=0.12, linewidth=0)
+        _draw(axes, cell, steps, np.pad(curves, ((0, 0), (1, 0))))
     axes.set_title(f"{weights} weight changes")
     axes.set_xlabel("steps")
+    _tidy(axes)
     axes.set_xlim(0, config.steps)
+
+
+def _draw(axes: Axes, cell: CellName, steps: np.ndarray, curves: np.ndarray) -> None:
+    """The mean of a cell's runs and its band; runs that have no numbers are left out."""
+    curves = curves[np.isfinite(curves).all(1)]
+    if not len(curves):
+        return
+    colour, style = _colours()[cell[0]], STYLES[cell[1]]
+    axes.plot(steps, curves.mean(0), color=colour, linestyle=style, linewidth=1.5)
+    ends = band(curves)
+    if ends is not None:
+        axes.fill_between(steps, *ends, color=colour, alpha=0.12, linewidth=0)
+
+
+def _tidy(axes: Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.xaxis.set_major_formatter(lambda step, _: f"{step / 1000:g}k" if step else "0")

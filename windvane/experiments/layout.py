@@ -15,6 +15,8 @@ from windvane.experiments.tables import PAPER_RUNS, Cell, ResultTable, Section
 CAPTIONS = {
     "regret": "Cumulative regret: the mean over seeds with its 95% bootstrap band.",
     "replays": "Cumulative regret of all replays: the mean over seeds with its 95% bootstrap band.",
+    "adaptation": "Regret by the steps since the last sparse change of weights, in the second half "
+    "of the training: the mean over changes and seeds with its 95% bootstrap band over seeds.",
     "replay-content": (
         "What a diverse buffer held in the end, as in the paper's Figure 3: each dot is the return "
         "of a trajectory."
