@@ -24,7 +24,7 @@ from windvane.errors import InputError
 from windvane.experiments.commands import Report, Reproduce
 from windvane.filming import Filming
 from windvane.progress import progress_display, say
-from windvane.training.files import make_folder, one_sentence
+from windvane.training.files import make_folder, write_whole
 from windvane.version import __version__
 from windvane.weights import parse_weights
 
@@ -121,9 +121,8 @@ class Oracle:
         say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
         front = oracle.pareto_front(env, gamma) if self.problem == "dst" else coverage
         figures = plots.oracle_figures(env, coverage, front.values)
-        with one_sentence(self.out):
-            written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
-            written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
+        written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
+        written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
         say(console, "written: " + ", ".join(str(path) for path in written))
 
 
@@ -248,7 +247,8 @@ def _write_csv(env: Environment, coverage: "CoverageSet", path: Path) -> Path:
     lines = [",".join([*env.objective_names, "behaviour"])]
     for value, behaviour in zip(coverage.values, coverage.behaviours, strict=True):
         lines.append(",".join([*(f"{v:.6f}" for v in value), f'"{behaviour}"']))
-    path.write_text("\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
     return path
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import jax
 import matplotlib
@@ -13,14 +14,19 @@ from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
+from windvane.errors import choose
 from windvane.oracle import CoverageSet
 from windvane.oracle.minecart_trips import mine_name
+from windvane.training.files import make_folder, write_whole
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, making its folder if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    """Write a figure, in the format that the name ends in, making its folder if need be."""
+    ending = path.suffix.removeprefix(".").lower()
+    choose("format of a picture", ending, sorted(figure.canvas.get_supported_filetypes()))
+    make_folder(path.parent)
+    options: Any = {"format": ending, "dpi": 150, "bbox_inches": "tight"}
+    write_whole(path, lambda file: figure.savefig(file, **options))
     return path
 
 

@@ -333,7 +333,8 @@ def test_how_regret_falls_after_a_change_of_weights():
         dataclasses.replace(make_run(0.1, seed=seed), curve=np.cumsum(factor * after))
         for seed, factor in ((0, 1), (1, 3))
     )
-    [section] = sections([once, thrice, *make_cell([0.1], weights="regular")])
+    nothing = dataclasses.replace(make_run(np.nan, seed=2), episodes=0, curve=np.zeros(200))
+    [section] = sections([once, thrice, nothing, *make_cell([0.1], weights="regular")])
     [axes] = section_figures(section)["adaptation"].axes
     [line] = axes.lines
     x, y = line.get_data()
@@ -346,9 +347,10 @@ def test_how_regret_falls_after_a_change_of_weights():
     "changes",
     [
         {"weights": "regular"},
-        {"weights_every": 300},  # not where points are
+        {"weights_every": 2_700},  # not where points are
         {"weights_every": 1_500},  # three points in between
         {"weights_every": 50_000},  # a single change
+        {"weights_every": 20, "steps": 100},  # more points than steps
     ],
 )
 def test_changes_that_cannot_be_seen_have_no_figure(changes):

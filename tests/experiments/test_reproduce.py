@@ -87,6 +87,9 @@ def test_a_batch_is_the_same_in_whatever_order_its_cells_are_asked_for() -> None
         for patterns in (["*-sparse", "*-regular"], ["*-regular", "*-sparse"])
     )
     assert one == other
+    # Apart from one another, they keep the order.
+    apart = batches(GRID.select(["mo-*-regular", "mo-*-sparse"]).runs(1, **SETTINGS), together=1)
+    assert [batch.config.kinds for batch in apart] == [("regular",), ("sparse",)]
 
 
 def test_side_by_side_every_run_meets_the_weights_of_its_own_cell(whole: Path) -> None:

@@ -154,7 +154,7 @@ def test_what_people_read_of_digests(tmp_path: Path) -> None:
 def test_damaged_digests_are_refused(how: str, tmp_path: Path) -> None:
     write_digests([digest(one(), SOME, False, ORIGIN)], tmp_path)
     path = tmp_path / DIGEST
-    reason = ""
+    reason = f"the digest in {tmp_path} is damaged: "
     if how == "cut":
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     elif how == "other":
@@ -163,8 +163,15 @@ def test_damaged_digests_are_refused(how: str, tmp_path: Path) -> None:
         table = polars.read_parquet(path)
         config = json.loads(table["config"][0]) | {how: {"seeds": 2, "steps": -5}[how]}
         table.with_columns(config=polars.lit(json.dumps(config))).write_parquet(path)
-        reason = {"seeds": "configuration of 1 run, not of 2", "steps": "not -5"}[how]
-    with pytest.raises(InputError, match=f"the digest in {tmp_path} is damaged: .*{reason}"):
+        wrong = {"seeds": "configuration of 1 run, not of 2", "steps": "not -5"}[how]
+        reason = f"cannot read the digest in {tmp_path}: .*{wrong}"
+    with pytest.raises(InputError, match=reason):
+        read_digests(tmp_path)
+
+
+def test_a_digest_of_the_earlier_form_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "curves.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match="is of an earlier version: make it anew"):
         read_digests(tmp_path)
 
 
@@ -208,5 +215,5 @@ def test_a_digest_has_one_example_of_what_buffers_held(tmp_path: Path) -> None:
     for name, run, copied in (("mo", mo, 1), ("cn", cn, 1), ("later", cn, 0), ("mo", cn, 0)):
         assert len(copy_examples(tmp_path / name, digest_folder)) == copied
         kept = Store(digest_folder).content_path(run)
-        assert list((digest_folder / "content").glob("*/*/*")) == [kept]
         assert list(examples(digest_folder).values()) == [kept]
+    assert len(list((digest_folder / "content").glob("*/*/*"))) == 2

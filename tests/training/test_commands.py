@@ -62,6 +62,8 @@ def test_compare(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture
         assert picture.size[0] > 400
     assert main(["compare", str(tmp_path / "nothing")]) == 2
     assert "no training run" in capsys.readouterr().err
+    assert main(["compare", folder, "--out", str(tmp_path / "regret.doc")]) == 2
+    assert "unknown format of a picture 'doc'; choose one of: eps, " in capsys.readouterr().err
 
 
 def test_watch(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

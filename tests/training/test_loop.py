@@ -258,3 +258,17 @@ def test_multi_network_in_the_loop() -> None:
             assert same(new.online, pick(new.memory.networks, source))
             assert same(new.target, new.online)
     assert changes > 5
+
+
+def test_a_setting_may_be_an_array() -> None:
+    """As for a sweep in one program: twice the rate is twice the step."""
+
+    def moved(rate: jax.Array) -> Any:
+        trainer = eqx.tree_at(lambda t: t.settings.learning_rate, TRAINER, rate)
+        after, _ = run_chunk((trainer, jnp.asarray(24), 1, True), initial(TRAINER, jnp.arange(1)))
+        before = initial(TRAINER, jnp.arange(1))
+        return after.online.head.value.kernel - before.online.head.value.kernel
+
+    one, two = moved(jnp.asarray(0.01)), moved(jnp.asarray(0.02))
+    assert np.abs(one).max() > 0
+    np.testing.assert_allclose(two, 2 * one, rtol=1e-3, atol=1e-7)

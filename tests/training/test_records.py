@@ -146,7 +146,8 @@ def test_pyarrow_and_polars_read_one_anothers_files(
 ) -> None:
     pytest.importorskip("pyarrow")
     table = {"a": np.arange(3, dtype=np.int32), "b": np.asarray([0.5, np.nan, 1], np.float32)}
-    records.write_table(tmp_path / "polars.parquet", table)
+    about = {"windvane": "about"}
+    records.write_table(tmp_path / "polars.parquet", table, about)
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **named: Any) -> Any:
@@ -156,9 +157,11 @@ def test_pyarrow_and_polars_read_one_anothers_files(
 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "__import__", without)
-        records.write_table(tmp_path / "pyarrow.parquet", table)
+        records.write_table(tmp_path / "pyarrow.parquet", table, about)
         assert same_records(records.read_table(tmp_path / "polars.parquet"), table)
+        assert records.read_about(tmp_path / "polars.parquet")["windvane"] == "about"
     assert same_records(records.read_table(tmp_path / "pyarrow.parquet"), table)
+    assert records.read_about(tmp_path / "pyarrow.parquet")["windvane"] == "about"
 
 
 def test_no_records(tmp_path: Path) -> None:

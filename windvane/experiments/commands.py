@@ -47,7 +47,7 @@ class Reproduce:
     """Folder of the results store."""
     known: Path | None = None
     """Folder of another results store, or of a digest of one, such as results/paper: what it has is
-    skipped, too."""
+    not begun."""
     together: int = 20
     """Most runs side by side in one compiled program."""
     processes: int | None = None

@@ -45,7 +45,7 @@ def _draw(path: Path) -> Figure:
 
 def copy_examples(folder: Path, to: Path) -> list[Path]:
     """Copy what the figures are drawn from, for a digest of the store. An example that the digest
-    has already stays, unless only the new one is of the cell that is to be shown.
+    has already is enough, unless only the new one is of the cell that is to be shown.
     """
     copies, there = [], examples(to)
     for setting, path in examples(folder).items():
@@ -55,6 +55,4 @@ def copy_examples(folder: Path, to: Path) -> list[Path]:
         copy = make_folder(to / path.parent.relative_to(folder)) / path.name
         write_whole(copy, lambda file, path=path: file.write(path.read_bytes()))
         copies.append(copy)
-        if old is not None:
-            old.unlink()
     return copies

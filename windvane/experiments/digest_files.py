@@ -39,16 +39,27 @@ def write_digests(digests: Sequence[Digest], folder: Path) -> list[Path]:
 
 def read_digests(folder: Path) -> list[Digest]:
     """What was written; of a folder without a digest, nothing."""
+    if not _there(folder / DIGEST):
+        if _there(folder / "curves.parquet"):
+            raise InputError(f"the digest in {folder} is of an earlier version: make it anew")
+        return []
     try:
-        if not (folder / DIGEST).exists():
-            return []
         table = read_table(folder / DIGEST)
         curves = np.stack([table[point] for point in _POINTS], 1).astype(float)
         plain = {name: table[name].tolist() for name in (*_NUMBERS, "origin", "config")}
         rows = (dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True))
         return [_read(row, curve) for row, curve in zip(rows, curves, strict=True)]
+    except InputError as error:
+        raise InputError(f"cannot read the digest in {folder}: {error}") from error
     except Exception as error:  # a damaged file may fail in any way
         raise InputError(f"the digest in {folder} is damaged: {in_one_line(error)}") from error
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _read(row: dict[str, Any], curve: np.ndarray) -> Digest:

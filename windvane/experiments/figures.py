@@ -85,16 +85,17 @@ def adaptation_figure(digests: list[Digest]) -> Figure:
 
 def _after_changes(digest: Digest) -> list[float]:
     """Mean regret of 1,000 steps at each point between two sparse changes, in the second half of
-    the training; nothing where changes do not lie on points or are too close together to see.
+    the training; nothing where changes do not lie on points or are too few or close to see.
     """
     config = digest.config
     every = config.weights_every or SPARSE_EVERY[config.env]
     points, rest = divmod(every * POINTS, config.steps)
     periods = config.steps // every
-    if config.weights != "sparse" or rest or points < LEAST_POINTS or periods < LEAST_PERIODS:
+    few = points < LEAST_POINTS or periods < LEAST_PERIODS or config.steps < POINTS
+    if config.weights != "sparse" or rest or few or not digest.episodes:
         return []
     regret = np.diff(digest.curve, prepend=0.0)[: periods * points].reshape(periods, points)
-    return (regret[periods // 2 :].mean(0) * POINTS / config.steps * 1000).tolist()
+    return (regret[-(-periods // 2) :].mean(0) * POINTS / config.steps * 1000).tolist()
 
 
 def _with_legend(figure: Figure, cells: Collection[CellName]) -> Figure:
@@ -116,8 +117,9 @@ def _panel(axes: Axes, weights: str, digests: list[Digest]) -> None:
         for change in changes if len(changes) <= MOST_CHANGES else ():
             axes.axvline(change, color="0.85", linewidth=0.6, zorder=0)
     for cell in dict.fromkeys(digest.cell for digest in digests):
-        curves = np.asarray([digest.curve for digest in digests if digest.cell == cell])
-        _draw(axes, cell, steps, np.pad(curves, ((0, 0), (1, 0))))
+        curves = [digest.curve for digest in digests if digest.cell == cell and digest.episodes]
+        if curves:
+            _draw(axes, cell, steps, np.pad(curves, ((0, 0), (1, 0))))
     axes.set_title(f"{weights} weight changes")
     axes.set_xlabel("steps")
     _tidy(axes)
@@ -125,7 +127,7 @@ def _panel(axes: Axes, weights: str, digests: list[Digest]) -> None:
 
 
 def _draw(axes: Axes, cell: CellName, steps: np.ndarray, curves: np.ndarray) -> None:
-    """The mean of a cell's runs and its band; runs that have no numbers are left out."""
+    """The mean of a cell's runs and its band; one that came to no number is left out."""
     curves = curves[np.isfinite(curves).all(1)]
     if not len(curves):
         return

@@ -34,7 +34,7 @@ from windvane.experiments.tidy import to_csv
 from windvane.experiments.webpage import to_html
 from windvane.plots import save
 from windvane.progress import say
-from windvane.training.files import make_folder, one_sentence, write_whole
+from windvane.training.files import make_folder, write_whole
 
 PRINTED = 10
 """Pairs that go the other way and are printed to a terminal; the files have all."""
@@ -92,11 +92,10 @@ def _save_figures(
         number = seen[section.problem]
         stem = section.problem if number == 1 else f"{section.problem}-{number}"
         others = more.get(fingerprint(section.digests[0].config), {})
-        with one_sentence(out):
-            saved[section.title] = [
-                Picture(save(figure, out / f"{stem}-{name}.png"), CAPTIONS[name])
-                for name, figure in (section_figures(section) | dict(others)).items()
-            ]
+        saved[section.title] = [
+            Picture(save(figure, out / f"{stem}-{name}.png"), CAPTIONS[name])
+            for name, figure in (section_figures(section) | dict(others)).items()
+        ]
     return saved
 
 

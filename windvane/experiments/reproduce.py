@@ -158,13 +158,14 @@ def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch
     found = []
     for program, kinds in programs.items():
         shared = defaultdict(list)
-        for kind, seeds in sorted(kinds.items(), key=lambda item: _KINDS.index(item[0])):
+        for kind, seeds in kinds.items():
             shared[tuple(seeds)].append(kind)
         for seeds, alike in shared.items():
             for kinds_together in [alike] if len(alike) <= together else [[kind] for kind in alike]:
                 size = together // len(kinds_together)
+                side_by_side = tuple(sorted(kinds_together, key=_KINDS.index))
                 for first in range(0, len(seeds), size):
-                    these = {"weights": tuple(kinds_together), "seeds": seeds[first : first + size]}
+                    these = {"weights": side_by_side, "seeds": seeds[first : first + size]}
                     found.append(Batch(replace(examples[program], **these)))
     return found
 

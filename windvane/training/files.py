@@ -102,6 +102,8 @@ def one_sentence(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         what = error.filename or path
+        if str(what).endswith(UNFINISHED):  # means nothing to whoever reads it
+            what = path
         reason = error.strerror or error
         raise InputError(
             f"cannot write {what}: {reason}; what was written before is untouched"

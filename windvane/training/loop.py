@@ -4,7 +4,7 @@ A run's random draws depend on its own seed and on the step alone, so where chun
 changes nothing, and neither do neighbours.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,20 @@ from windvane.replay.experience import Experience
 from windvane.replay.exploration import ExplorationReplay
 from windvane.training.settings import Hyperparameters
 from windvane.weights import WeightSchedule
+
+
+def _taken_apart(settings: Hyperparameters) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    return tuple(vars(settings).values()), tuple(vars(settings))
+
+
+def _put_together(names: tuple[str, ...], values: Iterable[Any]) -> Hyperparameters:
+    settings = object.__new__(Hyperparameters)  # unchecked: leaves may be anything for a while
+    settings.__dict__.update(zip(names, values, strict=True))
+    return settings
+
+
+# A module like the others: a number in it may be an array.
+jax.tree_util.register_pytree_node(Hyperparameters, _taken_apart, _put_together)
 
 
 class Chance(eqx.Module):

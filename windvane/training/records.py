@@ -188,7 +188,7 @@ def read_about(path: Path) -> dict[str, str]:
     try:
         import polars
     except ImportError:
-        found = _pyarrow()[1].read_schema(path).metadata or {}
+        found = _pyarrow()[1].read_metadata(path).metadata or {}
         return {name.decode(): text.decode() for name, text in found.items()}
     return polars.read_parquet_metadata(path)
 
