@@ -22,9 +22,9 @@ from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
 from windvane.errors import InputError
 from windvane.experiments.commands import Report, Reproduce
+from windvane.files import make_folder, write_whole
 from windvane.filming import Filming
 from windvane.progress import progress_display, say
-from windvane.training.files import make_folder, write_whole
 from windvane.version import __version__
 from windvane.weights import parse_weights
 

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from windvane.envs.environment import Environment
 from windvane.errors import require_int, require_positive_int
+from windvane.files import make_folder
 from windvane.progress import say
-from windvane.training.files import make_folder
 
 if TYPE_CHECKING:
     from windvane.oracle.plan import Plan

@@ -15,9 +15,9 @@ from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
 from windvane.errors import choose
+from windvane.files import make_folder, write_whole
 from windvane.oracle import CoverageSet
 from windvane.oracle.minecart_trips import mine_name
-from windvane.training.files import make_folder, write_whole
 
 
 def save(figure: Figure, path: Path) -> Path:

@@ -18,10 +18,10 @@ from windvane.agents.core import Agent
 from windvane.agents.multi_network import MultiNetwork, best_policy
 from windvane.envs.environment import Environment
 from windvane.errors import InputError
+from windvane.files import write_whole
 from windvane.networks import Architecture, QNetwork
 from windvane.oracle.plan import Plan
 from windvane.training.config import TrainConfig
-from windvane.training.files import write_whole
 from windvane.weights import check_weights
 
 FORMAT = 1

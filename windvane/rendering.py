@@ -12,6 +12,7 @@ from PIL import Image
 
 from windvane.envs.environment import Environment
 from windvane.errors import InputError
+from windvane.files import write_whole
 from windvane.oracle.plan import Plan
 
 ENDINGS = (".gif", ".png")
@@ -70,15 +71,14 @@ def check_path(path: Path) -> Path:
 
 def write(frames: np.ndarray, path: Path, fps: int) -> None:
     """Write frames as an animation or, to a PNG, side by side in rows."""
-    try:
-        if check_path(path).suffix.lower() == ".gif":
-            first, *rest = (Image.fromarray(frame) for frame in frames)
-            durations = [1000 // fps] * len(rest) + [1500]
-            first.save(path, save_all=True, append_images=rest, duration=durations, loop=0)
-        else:
-            Image.fromarray(_strip(frames)).save(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    if check_path(path).suffix.lower() == ".gif":
+        picture, *rest = (Image.fromarray(frame) for frame in frames)
+        durations = [1000 // fps] * len(rest) + [1500]
+        animated = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}
+        options: dict[str, Any] = {"format": "GIF"} | animated
+    else:
+        picture, options = Image.fromarray(_strip(frames)), {"format": "PNG"}
+    write_whole(path, lambda file: picture.save(file, **options))
 
 
 def _strip(frames: np.ndarray, gap: int = 4) -> np.ndarray:

@@ -25,8 +25,8 @@ from windvane.experiments.digest_files import write_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import SPENT, WORK, batches, begun, reproduce, work
 from windvane.experiments.store import Store, read_run
+from windvane.files import BusyError, alone
 from windvane.training.config import TrainConfig
-from windvane.training.files import BusyError, alone
 from windvane.training.loop import _purpose
 from windvane.training.runner import train
 from windvane.training.stopping import TrainingStopped

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from windvane.training import files
+from windvane import files
 
 
 class Crash(BaseException):

@@ -18,10 +18,10 @@ from rich.console import Console
 
 from tests.training.crashes import Crash, crash_at_files
 from tests.training.small import STEPS, STOPS, files_of, same_records, small
-from windvane import resume, train
+from windvane import files, resume, train
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
-from windvane.training import checkpoint, display, files, runner
+from windvane.training import checkpoint, display, runner
 from windvane.training.checkpoint import Checkpoint
 from windvane.training.result import Result
 from windvane.training.stopping import TrainingStopped

@@ -13,12 +13,12 @@ from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
-from windvane.experiments.known import places_in
+from windvane.experiments.known import missing, places_in
 from windvane.experiments.reproduce import TOGETHER, Batch, Outcome, batches, work
-from windvane.experiments.store import Store, place
+from windvane.experiments.store import Store
+from windvane.files import make_folder
 from windvane.progress import progress_display
 from windvane.training.config import TrainConfig
-from windvane.training.files import make_folder
 
 RETRIES = 3
 """How often a task may begin again because its node, or its process, is gone."""
@@ -39,20 +39,20 @@ def reproduce_on(
 ) -> Outcome:
     """Train every run of a grid that is not in the store at `out`, on the Ray cluster at `address`.
 
-    Runs of another store at `known`, or of a digest of one, are not trained again, either.
+    Runs of another store at `known`, or of a digest of one, are not begun, either.
     A task asks for a GPU where the cluster has some. Results are stored as they come: the same call
     goes on after any stop with what is missing.
     """
     console = console or Console(quiet=True)
-    store, runs, elsewhere = Store(Path(out)), grid.runs(seeds, **settings), places_in(known)
-    missing = [run for run in runs if not (store.has(run) or place(run) in elsewhere)]
+    store, runs = Store(Path(out)), grid.runs(seeds, **settings)
+    lacking = missing(runs, store, places_in(known))
     make_folder(store.folder)
-    outcome = Outcome(skipped=len(runs) - len(missing))
-    if not missing:
+    outcome = Outcome(skipped=len(runs) - len(lacking))
+    if not lacking:
         return outcome
     ray = _connect(address)
     try:
-        todo = batches(missing, together)
+        todo = batches(lacking, together)
         tasks = {_submit(ray, batch): batch for batch in todo}
         waiting = list(tasks)
         with progress_display(console) as progress:

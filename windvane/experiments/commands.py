@@ -4,7 +4,7 @@ What may not live here: anything a library user would want; this file parses, ca
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,15 +61,13 @@ class Reproduce:
     def run(self, console: Console) -> None:
         """Run what is missing, and print what came of it."""
         from windvane.experiments.grid import Grid
-        from windvane.experiments.known import places_in
         from windvane.experiments.processes import share, visible_gpus
 
         require_positive_int("--seeds", self.seeds)
         require_positive_int("--together", self.together)
         grid = Grid.paper(self.grid).select(self.cells)
-        runs, elsewhere = grid.runs(self.seeds, **self._changes), places_in(self.known)
         if self.list:
-            return self._list(console, runs, elsewhere)
+            return self._list(console, grid)
         processes = self.processes
         if processes is None:
             processes = 1 if self.cluster else max(len(visible_gpus()), 1)
@@ -79,6 +77,7 @@ class Reproduce:
                     f"--processes must be 1 with --cluster, not {processes}: the cluster shares "
                     "the work"
                 )
+            self._missing(grid)  # complains of bad input once, before there are several
             return share(self._arguments, processes)
         return self._tell(console, self._reproduce(console, grid))
 
@@ -112,19 +111,19 @@ class Reproduce:
 
         return reproduce(grid, self.out, console=console, **settings)
 
-    def _list(
-        self, console: Console, runs: "Iterable[TrainConfig]", elsewhere: Container[Path]
-    ) -> None:
-        from windvane.experiments.grid import Cell
-        from windvane.experiments.store import Store, place
+    def _missing(self, grid: "Grid") -> "list[TrainConfig]":
+        from windvane.experiments.known import missing, places_in
+        from windvane.experiments.store import Store
 
-        store, number, there = Store(self.out), Counter(), Counter()
-        for run in runs:
-            cell = str(Cell(run.agent, run.replay, run.kinds[0]))
-            number[cell] += 1
-            there[cell] += store.has(run) or place(run) in elsewhere
-        for cell, wanted in number.items():
-            say(console, f"{cell:26} {there[cell]} of {wanted} runs")
+        runs = grid.runs(self.seeds, **self._changes)
+        return missing(runs, Store(self.out), places_in(self.known))
+
+    def _list(self, console: Console, grid: "Grid") -> None:
+        from windvane.experiments.grid import Cell
+
+        lacking = Counter(Cell(run.agent, run.replay, run.kinds[0]) for run in self._missing(grid))
+        for cell in grid.cells:
+            say(console, f"{cell!s:26} {self.seeds - lacking[cell]} of {self.seeds} runs")
 
     def _tell(self, console: Console, outcome: "Outcome") -> None:
         from windvane.experiments.store import Store

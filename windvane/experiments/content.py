@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.store import CONTENT
+from windvane.files import make_folder, write_whole
 from windvane.plots import replay_content
 from windvane.training.config import TrainConfig
-from windvane.training.files import make_folder, write_whole
 from windvane.training.parts import make_env
 from windvane.training.records import read_table
 

@@ -16,7 +16,7 @@ import numpy as np
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import POINTS, Digest
 from windvane.experiments.store import one_run
-from windvane.training.files import make_folder, write_whole
+from windvane.files import make_folder, write_whole
 from windvane.training.records import Records, read_table, write_table
 
 DIGEST, LINES = "digest.parquet", "runs.csv"

@@ -3,7 +3,7 @@ EXP; and how regret falls after a change of weights. A colour is an agent and a 
 replay, whichever of them were run.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import numpy as np
@@ -48,9 +48,12 @@ def section_figures(section: Section) -> dict[str, Figure]:
         figures["regret"] = regret_figure(section, ran & main)
     if ran - main:
         figures["replays"] = regret_figure(section, ran)
-    changed = [digest for digest in section.digests if _after_changes(digest)]
-    if changed := [digest for digest in changed if digest.cell in main]:
-        figures["adaptation"] = adaptation_figure(changed)
+    after: dict[CellName, list[list[float]]] = {}
+    for digest in section.digests:
+        if digest.cell in main and (regrets := _after_changes(digest)):
+            after.setdefault(digest.cell, []).append(regrets)
+    if after:
+        figures["adaptation"] = adaptation_figure(after, section.digests[0].config.steps / POINTS)
     return figures
 
 
@@ -67,20 +70,21 @@ def regret_figure(section: Section, cells: Collection[CellName]) -> Figure:
     return _with_legend(figure, cells)
 
 
-def adaptation_figure(digests: list[Digest]) -> Figure:
-    """Regret by the steps since the weights changed, over the second half of the training."""
+def adaptation_figure(after: Mapping[CellName, list[list[float]]], each: float) -> Figure:
+    """Regret by the steps since the weights changed, over the second half of the training: for
+    every run of a cell what `_after_changes` says, for points that are `each` steps apart.
+    """
     figure = Figure(figsize=(6.7, 4.2))
     axes = figure.add_subplot()
-    each = digests[0].config.steps / POINTS
-    for cell in dict.fromkeys(digest.cell for digest in digests):
-        curves = np.asarray([_after_changes(digest) for digest in digests if digest.cell == cell])
+    for cell, regrets in after.items():
+        curves = np.asarray(regrets)
         _draw(axes, cell, (np.arange(curves.shape[1]) + 0.5) * each, curves)
     axes.set_title("sparse weight changes")
     axes.set_xlabel("steps since the weights changed")
     axes.set_ylabel("regret per 1,000 steps")
     _tidy(axes)
     axes.set_xlim(left=0)
-    return _with_legend(figure, {digest.cell for digest in digests})
+    return _with_legend(figure, after)
 
 
 def _after_changes(digest: Digest) -> list[float]:

@@ -1,12 +1,13 @@
 """Which runs are there already: in a results store, or in a digest of one that was published."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from windvane.errors import InputError
 from windvane.experiments.digest import Digest
 from windvane.experiments.digest_files import read_digests
 from windvane.experiments.store import Store, place
+from windvane.training.config import TrainConfig
 
 
 def digests_in(folder: Path) -> list[Digest]:
@@ -24,6 +25,13 @@ def places_in(folder: str | Path | None) -> set[Path]:
     store = Store(Path(folder))
     published = {place(digest.config) for digest in _published(store.folder)}
     return published | {path.relative_to(store.folder) for path in store.paths()}
+
+
+def missing(
+    runs: Iterable[TrainConfig], store: Store, elsewhere: Container[Path] = ()
+) -> list[TrainConfig]:
+    """The runs that are not in the store and have no place `elsewhere`."""
+    return [run for run in runs if not (store.has(run) or place(run) in elsewhere)]
 
 
 def merged(before: Iterable[Digest], after: Iterable[Digest]) -> list[Digest]:

@@ -32,9 +32,9 @@ from windvane.experiments.store import fingerprint
 from windvane.experiments.tables import EXTRA, ResultTable, Section, sections
 from windvane.experiments.tidy import to_csv
 from windvane.experiments.webpage import to_html
+from windvane.files import make_folder, write_whole
 from windvane.plots import save
 from windvane.progress import say
-from windvane.training.files import make_folder, write_whole
 
 PRINTED = 10
 """Pairs that go the other way and are printed to a terminal; the files have all."""

@@ -21,12 +21,12 @@ from rich.console import Console
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.grid import Grid
-from windvane.experiments.known import places_in
+from windvane.experiments.known import missing, places_in
 from windvane.experiments.origin import commit, origin
-from windvane.experiments.store import Store, mark, place
+from windvane.experiments.store import Store, mark
+from windvane.files import BusyError, alone, make_folder, write_new, write_whole
 from windvane.progress import say
 from windvane.training.config import TrainConfig
-from windvane.training.files import BusyError, alone, make_folder, write_new, write_whole
 from windvane.training.result import Result
 from windvane.training.runner import CONFIG, resume, train
 from windvane.training.settings import WeightsName
@@ -97,8 +97,8 @@ def reproduce(
     store, runs, elsewhere = Store(Path(out)), grid.runs(seeds, **settings), places_in(known)
     make_folder(store.folder / WORK)
     commit()  # before anything is trained, as the files may change meanwhile
-    missing = {run for batch in plan(store, runs, together, elsewhere) for run in batch.config.runs}
-    there = sum(store.has(run) or run not in missing for run in runs)
+    planned = {run for batch in plan(store, runs, together, elsewhere) for run in batch.config.runs}
+    there = sum(store.has(run) or run not in planned for run in runs)
     outcome, tried = Outcome(skipped=there), set()
     with stop_request() as stop:
         # Planned anew before every batch: other processes may have done some of it.
@@ -115,7 +115,7 @@ def reproduce(
 
 def _try(batch: Batch, store: Store, console: Console, outcome: Outcome) -> None:
     """Train a batch; whatever comes of it goes into the outcome."""
-    missing = sum(not store.has(run) for run in batch.config.runs)
+    lacking = len(missing(batch.config.runs, store))
     try:
         work(batch, store, console)
     except TrainingStopped as stop:
@@ -127,7 +127,7 @@ def _try(batch: Batch, store: Store, console: Console, outcome: Outcome) -> None
         outcome.failures[str(batch)] = f"{reason}; see {_write_error(store, batch)}"
         say(console, f"failed: {reason}")
     else:
-        outcome.trained += missing
+        outcome.trained += lacking
 
 
 def plan(
@@ -141,8 +141,8 @@ def plan(
     """
     found = begun(store, runs)
     theirs = {run for batch in found for run in batch.config.runs}
-    missing = (r for r in runs if not (r in theirs or store.has(r) or place(r) in elsewhere))
-    return found + batches(missing, together)
+    others = (run for run in missing(runs, store, elsewhere) if run not in theirs)
+    return found + batches(others, together)
 
 
 def batches(runs: Iterable[TrainConfig], together: int = TOGETHER) -> list[Batch]:

@@ -16,8 +16,8 @@ import numpy as np
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import Digest, digest, setting
+from windvane.files import write_whole
 from windvane.training.config import TrainConfig
-from windvane.training.files import write_whole
 from windvane.training.records import Records, read_about, read_table, write_table
 
 FORMAT = 1

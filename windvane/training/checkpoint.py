@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from windvane.errors import InputError, in_one_line
-from windvane.training.files import UNFINISHED, make_folder, write_whole
+from windvane.files import UNFINISHED, make_folder, write_whole
 from windvane.version import __version__
 
 FORMAT = 1

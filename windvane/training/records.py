@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from windvane.errors import InputError
+from windvane.files import UNFINISHED, write_whole
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
-from windvane.training.files import UNFINISHED, write_whole
 from windvane.training.loop import Step
 
 Records = dict[str, np.ndarray]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError
+from windvane.files import make_folder, write_whole
 from windvane.policy import Policy
 from windvane.training.config import TrainConfig
-from windvane.training.files import make_folder, write_whole
 from windvane.training.records import Records, write_table
 
 SUMMARY = "summary.json"

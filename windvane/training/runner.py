@@ -21,6 +21,7 @@ from rich.console import Console
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.errors import InputError
+from windvane.files import alone, make_folder, write_whole
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, trained_network
 from windvane.progress import progress_display
@@ -29,7 +30,6 @@ from windvane.training import checkpoint, records
 from windvane.training.checkpoint import Checkpoint
 from windvane.training.config import TrainConfig
 from windvane.training.display import training_display
-from windvane.training.files import alone, make_folder, write_whole
 from windvane.training.loop import RunState, Step, Trainer, run_chunk
 from windvane.training.parts import run_schedules
 from windvane.training.records import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from windvane.errors import InputError
-from windvane.training.files import BusyError, alone, make_folder, write_new
+from windvane.files import BusyError, alone, make_folder, write_new
 
 
 def make_often(path: Path) -> None:
