@@ -3,6 +3,7 @@
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
 
+import os
 import sys
 import warnings
 from dataclasses import dataclass, fields
@@ -178,8 +179,17 @@ def _commands(arguments: list[str]) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; 0 if it went well, 2 on bad input, 130 when stopped from the keyboard."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    """Run a command; 0 if it went well, 2 on bad input, 130 when stopped from the keyboard, 141 when
+    nobody reads on.
+    """
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except BrokenPipeError:  # as in `windvane --help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python has left
+        return 141
+
+
+def _run(arguments: list[str]) -> int:
     console = Console()
     if arguments[:1] == ["--version"]:
         console.print(f"windvane {__version__}", highlight=False)
