@@ -11,7 +11,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training oracle-data oracle-check study-dst clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training oracle-data oracle-check study-dst study-minecart clean
 
 help:
 	@echo "make demo    train CN beside MO, draw their regret; optimal values, animations; into $(OUT)/"
@@ -23,6 +23,7 @@ help:
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
+	@echo "make study-minecart  what regrets on Minecart are made of, into results/minecart-study.md"
 	@echo "make lint    ruff alone; make format mends what it can"
 	@echo "make clean   remove $(VENV), $(BENCH), $(OUT) and caches"
 
@@ -96,6 +97,9 @@ oracle-check: $(STAMP)
 
 study-dst: $(STAMP)
 	$(BIN)/python -m scripts.study_dst
+
+study-minecart: $(STAMP)
+	$(BIN)/python -m scripts.study_minecart
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,11 +1,16 @@
-"""What the study of DST computes, against the oracle."""
+"""What the studies compute, against the oracle and against training."""
 
 import numpy as np
 import pytest
 
 from scripts.study_dst import EVEN, GAMMA, Sea, equal_shares, naive_regret
+from scripts.study_minecart import exploring, gaps, met_weights
 from windvane import coverage_set
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
+from windvane.experiments.digest import digest
+from windvane.training.config import TrainConfig
+from windvane.training.result import Result
+from windvane.training.runner import train
 
 WEIGHTS = EVEN[5::20]
 
@@ -35,3 +40,37 @@ def test_one_treasure_leaves_naive_nothing_to_get_wrong() -> None:
     sea_map[2, 2] = 10
     assert naive_regret(sea_map) == pytest.approx((0, 0), abs=1e-9)
     assert min(naive_regret(MAPS["paper"])) > 0.01
+
+
+@pytest.fixture(scope="module")
+def trained() -> Result:
+    small = {"observation": "features", "width": 8, "capacity": 500, "replay": "standard"}
+    weights = {"weights": "regular", "weights_every": 3, "seeds": (4, 5)}
+    return train(TrainConfig.preset("paper-minecart", steps=1200, **small, **weights))
+
+
+def test_the_weights_that_a_run_met_are_found_again(trained: Result) -> None:
+    for number, run in enumerate(trained.config.runs):
+        mine = {
+            name: column[trained.records["run"] == number]
+            for name, column in trained.records.items()
+        }
+        recorded = np.stack([mine[f"weights_{k}"] for k in range(3)], 1)
+        np.testing.assert_allclose(met_weights(run, len(recorded)), recorded, atol=1e-6)
+        ours, theirs = np.eye(3), 0.5 * np.eye(3)
+        whole = digest(run, mine, False, {})
+        assert gaps(whole, ours, theirs)[0] == pytest.approx(recorded.max(1).mean() / 2, abs=1e-6)
+        assert gaps(whole, ours, ours) == (0, 0)
+
+
+def test_sparse_weights_last_as_many_steps_as_they_should() -> None:
+    config = TrainConfig.preset("paper-minecart", seeds=(3,))
+    weights = met_weights(config, 2000)
+    numbers = np.unique(weights, axis=0, return_counts=True)[1]
+    assert numbers.tolist() == [100] * 20
+
+
+def test_all_who_explore_all_the_time_are_alike(trained: Result) -> None:
+    one, other = trained.policies
+    assert exploring(one, 1.0, 40) == exploring(other, 1.0, 40)
+    assert exploring(one, 0.0, 40) != exploring(other, 0.0, 40)

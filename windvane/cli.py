@@ -179,8 +179,8 @@ def _commands(arguments: list[str]) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; 0 if it went well, 2 on bad input, 130 when stopped from the keyboard, 141 when
-    nobody reads on.
+    """Run a command; 0 if it went well, 2 on bad input, 130 when stopped from the keyboard and 141
+    when nobody reads on.
     """
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)

@@ -224,7 +224,7 @@ class Trainer(eqx.Module):
         step: Int[Array, ""],
     ) -> Float[Array, " objectives"]:
         schedule = eqx.combine(arrays, self.schedule)
-        return schedule.weights(_purpose(key, 3), episode, step)
+        return schedule.weights(weights_key(key), episode, step)
 
     def _leaving_score(self, run: RunState) -> Float[Array, ""] | None:
         """How exploratory the transition is that will leave the ring, for the rule that asks."""
@@ -272,6 +272,11 @@ def run_chunk(
 def _in_a_row(tree: PyTree) -> tuple[Float[Array, " n"], Callable[[Any], PyTree]]:
     """All numbers of a tree in one array, and how to put such an array back into the tree."""
     return ravel_pytree(eqx.filter(tree, eqx.is_array))
+
+
+def weights_key(key: Key[Array, ""]) -> Key[Array, ""]:
+    """What the weights of a run with this key are drawn by."""
+    return _purpose(key, 3)
 
 
 def _purpose(key: Key[Array, ""], number: int) -> Key[Array, ""]:

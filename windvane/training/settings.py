@@ -51,7 +51,7 @@ class Hyperparameters:
     momentum: float = 0.9
     """Nesterov's."""
     clip_norm: float = 1.0
-    """Largest norm of a gradient, as in the authors' program."""
+    """Largest norm of a gradient."""
     epsilon_start: float = 1.0
     """Exploration at first."""
     epsilon_end: float = 0.05
