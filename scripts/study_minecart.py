@@ -55,7 +55,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "the preset": {},
     "target network copied every 37 gradient steps": COPIED,
     "gradients not clipped": UNCLIPPED,
-    "both, as in the released program": COPIED | UNCLIPPED,
+    "both": COPIED | UNCLIPPED,
 }
 PERIODS = get_args(PeriodName)
 
