@@ -18,12 +18,12 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
+from scripts.variants import trained
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, DeepSeaTreasureState
 from windvane.experiments.grid import Grid
 from windvane.experiments.markdown import pipes
 from windvane.experiments.origin import device
-from windvane.experiments.reproduce import reproduce
-from windvane.experiments.store import Store, read_run
+from windvane.experiments.store import read_run
 from windvane.oracle import coverage_set
 from windvane.training.config import TrainConfig
 from windvane.weights import RegularChanges
@@ -62,18 +62,12 @@ def main() -> None:
     out = arguments.out or Path(f"results/dst-study{'-pixels' if pixels else ''}.md")
     command = "python -m scripts.study_dst --observation pixels" if pixels else "make study-dst"
     base = {"observation": "pixels"} if pixels else {"observation": "features", "width": 64}
-    console, store = Console(), Store(arguments.store)
-    measured = {}
+    console, measured = Console(), {}
     for name, changes in VARIANTS.items():
         console.rule(name)
         seeds = MANY if name in (PRESET, UNIFORM) else SEEDS
-        done = reproduce(GRID, store.folder, seeds=seeds, console=console, **base, **changes)
-        for batch, reason in done.failures.items():
-            raise SystemExit(f"{batch} failed: {reason}")
-        runs = GRID.runs(seeds, **base, **changes)
-        measured[name] = np.reshape(
-            [measure(store.path(run)) for run in runs], (len(GRID.cells), seeds, -1)
-        )
+        paths = trained(GRID, arguments.store, seeds, console, **base, **changes)
+        measured[name] = np.reshape([measure(path) for path in paths], (len(GRID.cells), seeds, -1))
     out.write_text(_report(command, base, measured))
     console.print(f"written: {out}")
 

@@ -21,16 +21,16 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from rich.console import Console
 
-from windvane.experiments.digest import Digest
+from scripts.variants import trained
+from windvane.experiments.digest import Digest, digest
 from windvane.experiments.digest_files import read_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.markdown import pipes
 from windvane.experiments.origin import device
 from windvane.experiments.published import PeriodName, published_regret
-from windvane.experiments.reproduce import reproduce
-from windvane.experiments.store import Store, read_run
+from windvane.experiments.store import read_run
 from windvane.oracle import coverage_set
-from windvane.oracle.plan import Plan, play
+from windvane.oracle.plan import Outcome, Plan, play
 from windvane.policy import Policy, PolicyPlan
 from windvane.training.config import TrainConfig
 from windvane.training.loop import weights_key
@@ -76,25 +76,20 @@ def main() -> None:
         share: [exploring(policy, share) for policy in done.policies]
         for share in (0.0, PAPER.epsilon_end)
     }
-    variants = {name: measure(arguments.store, name, console) for name in VARIANTS}
+    variants = {}
+    for name, changes in VARIANTS.items():
+        console.rule(name)
+        paths = trained(GRID, arguments.store, SEEDS, console, **SHORT, **changes)
+        variants[name] = np.asarray([measure(path) for path in paths])
     arguments.out.write_text(_report(digests, done, levels, variants))
     console.print(f"written: {arguments.out}")
 
 
-def measure(folder: Path, name: str, console: Console) -> Float[np.ndarray, "runs 3"]:
-    """Train a variant, if it is not there: regret overall and in the last quarter, largest loss."""
-    console.rule(name)
-    changed = SHORT | VARIANTS[name]
-    done = reproduce(GRID, folder, seeds=SEEDS, console=console, **changed)
-    for batch, reason in done.failures.items():
-        raise SystemExit(f"{batch} failed: {reason}")
-    found = []
-    for run in GRID.runs(SEEDS, **changed):
-        _, records, *_ = read_run(Store(folder).path(run))
-        late = records["step"] > run.steps * 3 // 4
-        regret = records["regret"]
-        found.append((regret.mean(), regret[late].mean(), np.nanmax(records["loss"])))
-    return np.asarray(found)
+def measure(path: Path) -> tuple[float, float, float]:
+    """Of a run: regret overall and in the last quarter, and the largest loss."""
+    run = read_run(path)
+    brief = digest(*run)
+    return brief.overall, brief.last, float(np.nanmax(run[1]["loss"]))
 
 
 def peer_optima() -> Float[np.ndarray, "policies objectives"]:
@@ -117,11 +112,11 @@ def met_weights(config: TrainConfig, episodes: int) -> Float[np.ndarray, "moment
     return np.asarray(weights(key, jnp.asarray(number), jnp.asarray(steps)), float)
 
 
-def gaps(digest: Digest, ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
+def gaps(run: Digest, ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     """How much lower the regret of a run is against `theirs` than against `ours`: overall, and in
     the last quarter.
     """
-    weights = met_weights(digest.config, digest.episodes)
+    weights = met_weights(run.config, run.episodes)
     lower = (weights @ ours.T).max(1) - (weights @ theirs.T).max(1)
     return float(lower.mean()), float(lower[len(lower) * 3 // 4 :].mean())
 
@@ -149,28 +144,36 @@ def exploring(policy: Policy, share: float, episodes: int = EPISODES) -> tuple[f
     """A policy some of whose actions are random: its mean regret over all weights, and how many of
     its episodes are long.
     """
-    env, gamma = policy.env, policy.config.gamma
-    coverage = coverage_set(env, gamma)
+    keys = jax.random.split(jax.random.key(0), (3, episodes))
+    weights = jax.vmap(sample_weights, (0, None))(keys[0], policy.env.num_objectives)
+    plan, gamma = policy.plan(weights[0]), policy.config.gamma
+    played = _play_all(plan, jnp.asarray(share), jnp.asarray(gamma), weights, keys[1], keys[2])
+    optimal = coverage_set(policy.env, gamma).optimal_value(weights)
+    regrets = optimal - (played.returns * weights).sum(1)
+    return float(regrets.mean()), float((played.length > LONG).mean())
 
-    @eqx.filter_jit
-    def many(network: Any, keys: Key[Array, " n"]) -> tuple[Float[Array, " n"], Int[Array, " n"]]:
-        def one(key: Key[Array, ""]) -> tuple[Float[Array, ""], Int[Array, ""]]:
-            weights_key, plan_key, episode_key = jax.random.split(key, 3)
-            weights = sample_weights(weights_key, env.num_objectives)
-            greedy = PolicyPlan(env, policy.agent, network, weights)
-            plan = Exploring(greedy, jnp.asarray(share), plan_key)
-            played = play(env, plan, gamma, episode_key)
-            return coverage.optimal_value(weights) - played.returns @ weights, played.length
 
-        return jax.vmap(one)(keys)
+@eqx.filter_jit
+def _play_all(
+    plan: PolicyPlan,
+    share: Float[Array, ""],
+    gamma: Float[Array, ""],
+    weights: Float[Array, "n objectives"],
+    chances: Key[Array, " n"],
+    episodes: Key[Array, " n"],
+) -> Outcome:
+    """An episode for each of the weights."""
 
-    regrets, lengths = many(policy.network, jax.random.split(jax.random.key(0), episodes))
-    return float(regrets.mean()), float((lengths > LONG).mean())
+    def one(weights: Array, chance: Array, episode: Array) -> Outcome:
+        greedy = eqx.tree_at(lambda p: p.weights, plan, weights)
+        return play(plan.env, Exploring(greedy, share, chance), gamma, episode)
+
+    return jax.vmap(one)(weights, chances, episodes)
 
 
 def _report(
     digests: Sequence[Digest],
-    trained: Result,
+    agent: Result,
     levels: dict[float, list[tuple[float, float]]],
     variants: dict[str, np.ndarray],
 ) -> str:
@@ -185,7 +188,7 @@ def _report(
         for share, each in levels.items()
     ]
     seeds = [f"seed {seed}" for seed in AGENT.seed_numbers]
-    late = trained.records["length"][trained.records["step"] > AGENT.steps * 3 // 4]
+    late = agent.records["length"][agent.records["step"] > AGENT.steps * 3 // 4]
     changed = [
         [
             name,
@@ -220,7 +223,7 @@ Mean regret of all episodes / of the last quarter, with the weights that each ru
 
 In the paper and here some actions are random to the end, {PAPER.epsilon_end:.0%} of them, and regret is that of the episodes so played.
 Trained here: CN with DER, regular changes, from features, {AGENT.width} wide, {AGENT.steps:,} steps; its regret in the last quarter is
-{" and ".join(f"{x:.4f}" for x in trained.regret.last_quarter)}. The networks that the runs ended with, played {EPISODES:,} times for evenly drawn weights; mean regret, and how
+{" and ".join(f"{x:.4f}" for x in agent.regret.last_quarter)}. The networks that the runs ended with, played {EPISODES:,} times for evenly drawn weights; mean regret, and how
 many episodes take more than {LONG} steps:
 
 {pipes(["", *seeds], plays)}
@@ -244,7 +247,7 @@ def _cell(runs: Sequence[Digest], ours: np.ndarray, theirs: np.ndarray) -> list[
     both = np.asarray([(run.overall, run.last) for run in runs])
     lower = both - [gaps(run, ours, theirs) for run in runs]
     printed = [published_regret("minecart", weights, agent, replay, p) for p in PERIODS]
-    name = f"{agent.upper()}{'+DER' if replay == 'der' else ''}, {weights}"
+    name = "-".join(runs[0].cell)
     return [name, str(len(runs)), *(_pair(p) for p in (both.mean(0), lower.mean(0), printed))]
 
 
