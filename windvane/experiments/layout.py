@@ -12,9 +12,13 @@ from windvane.experiments.published import Published
 from windvane.experiments.statistics import Estimate
 from windvane.experiments.tables import PAPER_RUNS, Cell, ResultTable, Section
 
+_BAND = (
+    "the mean over seeds with its 95% bootstrap band. It grows when an episode ends, so that an "
+    "agent that goes in circles adds little: the table has the regret of an episode."
+)
 CAPTIONS = {
-    "regret": "Cumulative regret: the mean over seeds with its 95% bootstrap band.",
-    "replays": "Cumulative regret of all replays: the mean over seeds with its 95% bootstrap band.",
+    "regret": f"Cumulative regret: {_BAND}",
+    "replays": f"Cumulative regret of all replays: {_BAND}",
     "adaptation": "Regret by the steps since the last sparse change of weights, in the second half "
     "of the training: the mean over changes and seeds with its 95% bootstrap band over seeds.",
     "replay-content": (
