@@ -1,13 +1,18 @@
 """What the studies compute, against the oracle and against training."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from scripts.study_averages import report, run_means, stretch_means
 from scripts.study_dst import EVEN, GAMMA, Sea, equal_shares, naive_regret
 from scripts.study_minecart import exploring, gaps, met_weights
 from windvane import coverage_set
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
+from windvane.errors import InputError
 from windvane.experiments.digest import digest
+from windvane.experiments.store import Store
 from windvane.training.config import TrainConfig
 from windvane.training.result import Result
 from windvane.training.runner import train
@@ -74,3 +79,44 @@ def test_all_who_explore_all_the_time_are_alike(trained: Result) -> None:
     one, other = trained.policies
     assert exploring(one, 1.0, 40) == exploring(other, 1.0, 40)
     assert exploring(one, 0.0, 40) != exploring(other, 0.0, 40)
+
+
+def test_every_stretch_counts_the_same_however_many_episodes_end_in_it() -> None:
+    ends, regrets = np.asarray([10, 20, 25, 95]), np.asarray([1.0, 3.0, 2.0, 5.0])
+    assert stretch_means(ends, regrets, steps=100, each=25) == pytest.approx((3.5, 5))
+    ends[2] = 26  # the first step of the next stretch
+    assert stretch_means(ends, regrets, steps=100, each=25) == pytest.approx((3, 5))
+
+
+def test_all_means_of_one_regret_are_that_regret() -> None:
+    lengths = np.random.default_rng(0).integers(1, 1000, 3000)
+    ends = np.cumsum(lengths)
+    records = {"step": ends, "length": lengths, "regret": np.full(3000, 0.3)}
+    total = int(ends[-1]) // 200_000 * 200_000
+    kept = {name: column[ends <= total] for name, column in records.items()}
+    np.testing.assert_allclose(run_means(kept, total), 0.3)
+
+
+def test_early_long_episodes_count_by_their_steps() -> None:
+    lengths = np.concatenate([np.full(500, 1000), np.full(20_000, 25)])
+    records = {
+        "step": np.cumsum(lengths),
+        "length": lengths,
+        "regret": np.where(lengths == 1000, 1.0, 0.1),
+    }
+    episodes, *stretches, steps = run_means(records, 1_000_000)
+    assert episodes == pytest.approx((2500 / 20_500, 0.1))
+    for each in (*stretches, steps):
+        assert each == pytest.approx((0.55, 0.1))
+
+
+def test_averages_of_a_store_stand_beside_the_papers(tmp_path: Path) -> None:
+    lengths = np.full(40_000, 25, np.int32)
+    records = {"step": np.cumsum(lengths), "length": lengths, "regret": np.full(40_000, 0.25)}
+    run = TrainConfig.preset("paper-minecart", agent="mo", replay="standard", seeds=(3,))
+    Store(tmp_path).write(run, records, False, {})
+    line = next(line for line in report(tmp_path).splitlines() if line.startswith("| mo-"))
+    assert line.split(" | ")[1:3] == ["1", "0.250 / 0.250"]
+    assert line.endswith("| 0.324 / 0.275 |")
+    with pytest.raises(InputError, match="no run of preset paper-minecart"):
+        report(tmp_path / "nothing")
