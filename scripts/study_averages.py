@@ -24,7 +24,8 @@ from windvane.experiments.store import Store, read_run
 from windvane.training.config import TrainConfig
 
 PRESET = TrainConfig.preset("paper-minecart")
-STRETCHES = (50_000, 5_000, 1_000)
+STRETCHES = (5_000, 1_000, 200)
+"""The paper says of its plots that they are smoothed over 200 steps."""
 HEAD = [
     "",
     "seeds",
@@ -67,8 +68,9 @@ def report(folder: Path) -> str:
     lines.append(["ours / the paper's, median of the cells", "", *map(_pair, middle), ""])
     return f"""# What a mean regret is a mean over
 
-`python -m scripts.study_averages out/paper`, from the runs on the GPU of which [paper/runs.csv](paper/runs.csv) tells. What it says about
-the paper's table is in [docs/differences.md](../docs/differences.md#minecart).
+`python -m scripts.study_averages out/paper`. This needs the records of all episodes, which are too large to be kept here, and are there
+after the commands of [paper/README.md](paper/README.md) that train them. What it says about the paper's table is in
+[docs/differences.md](../docs/differences.md#minecart).
 
 Mean regret of all / of the last quarter of a run's steps, where what counts the same is every episode (as everywhere else here), every
 stretch of steps (by the mean of the episodes that end in it; those where none ends do not count), or every step (by the regret of its

@@ -1,5 +1,6 @@
 """What the studies compute, against the oracle and against training."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -106,17 +107,40 @@ def test_early_long_episodes_count_by_their_steps() -> None:
     }
     episodes, *stretches, steps = run_means(records, 1_000_000)
     assert episodes == pytest.approx((2500 / 20_500, 0.1))
-    for each in (*stretches, steps):
-        assert each == pytest.approx((0.55, 0.1))
+    for mean in (*stretches, steps):
+        assert mean[1] == pytest.approx(0.1)
+    assert steps[0] == stretches[0][0] == stretches[1][0] == pytest.approx(0.55)
+    assert stretches[2][0] == pytest.approx((500 * 1.0 + 2500 * 0.1) / 3000)  # of 200 steps
+
+
+def test_the_last_quarter_begins_after_its_first_step() -> None:
+    records = {
+        "step": np.asarray([750_000, 999_000, 1_000_000]),
+        "length": np.asarray([750_000, 249_000, 1_000]),
+        "regret": np.asarray([8.0, 2.0, 4.0]),
+    }
+    episodes, *_, steps = run_means(records, 1_000_000)
+    assert episodes[1] == pytest.approx(3)
+    assert steps[1] == pytest.approx(2 * 0.996 + 4 * 0.004)
 
 
 def test_averages_of_a_store_stand_beside_the_papers(tmp_path: Path) -> None:
     lengths = np.full(40_000, 25, np.int32)
-    records = {"step": np.cumsum(lengths), "length": lengths, "regret": np.full(40_000, 0.25)}
-    run = TrainConfig.preset("paper-minecart", agent="mo", replay="standard", seeds=(3,))
-    Store(tmp_path).write(run, records, False, {})
-    line = next(line for line in report(tmp_path).splitlines() if line.startswith("| mo-"))
-    assert line.split(" | ")[1:3] == ["1", "0.250 / 0.250"]
-    assert line.endswith("| 0.324 / 0.275 |")
+    mine = TrainConfig.preset("paper-minecart", agent="mo", replay="standard", seeds=(3,))
+    for run, regret in (
+        (mine, 0.2),
+        (replace(mine, seeds=(4,)), 0.3),
+        (replace(mine, target_interval=37), 0.9),  # does not count
+        (replace(mine, replay="der"), 0.285),
+    ):
+        records = {"step": np.cumsum(lengths), "length": lengths, "regret": np.full(40_000, regret)}
+        Store(tmp_path).write(run, records, False, {})
+    table = [line[2:-2].split(" | ") for line in report(tmp_path).splitlines() if "|" in line]
+    head, _, der, standard, ratio = table
+    assert [head[2], *head[-2:]] == ["episodes", "steps", "paper"]
+    assert standard == ["mo-standard-sparse", "2", *["0.250 / 0.250"] * 5, "0.324 / 0.275"]
+    assert der[1:3] == ["1", "0.285 / 0.285"]
+    both = [(0.25 / 0.324 + 1) / 2, (0.25 / 0.275 + 0.285 / 0.207) / 2]
+    assert ratio[-2] == " / ".join(f"{value:.3f}" for value in both)
     with pytest.raises(InputError, match="no run of preset paper-minecart"):
         report(tmp_path / "nothing")
