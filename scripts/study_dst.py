@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
-from scripts.variants import trained
+from scripts.shared import trained
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, DeepSeaTreasureState
 from windvane.experiments.grid import Grid
 from windvane.experiments.markdown import pipes

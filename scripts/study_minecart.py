@@ -9,10 +9,10 @@ for it, in an hour; a stop may be gone on from.
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,13 +21,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from rich.console import Console
 
-from scripts.variants import trained
+from scripts.shared import pair, printed, trained
 from windvane.experiments.digest import Digest, digest
 from windvane.experiments.digest_files import read_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.markdown import pipes
 from windvane.experiments.origin import device
-from windvane.experiments.published import PeriodName, published_regret
 from windvane.experiments.store import read_run
 from windvane.oracle import coverage_set
 from windvane.oracle.plan import Outcome, Plan, play
@@ -57,7 +56,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gradients not clipped": UNCLIPPED,
     "both": COPIED | UNCLIPPED,
 }
-PERIODS = get_args(PeriodName)
 
 
 def main() -> None:
@@ -192,7 +190,7 @@ def _report(
     changed = [
         [
             name,
-            _pair(runs[:, :2].mean(0)),
+            pair(runs[:, :2].mean(0)),
             ", ".join(f"{x:.3f}" for x in runs[:, 1]),
             f"{runs[:, 2].max():.2f}",
         ]
@@ -243,16 +241,11 @@ replay, regular changes, from features, {SHORT["width"]} wide, {SHORT["steps"]:,
 
 def _cell(runs: Sequence[Digest], ours: np.ndarray, theirs: np.ndarray) -> list[str]:
     """A line of the table: its name, how many runs, and the three regrets."""
-    agent, replay, weights = runs[0].cell
+    cell = runs[0].cell
     both = np.asarray([(run.overall, run.last) for run in runs])
     lower = both - [gaps(run, ours, theirs) for run in runs]
-    printed = [published_regret("minecart", weights, agent, replay, p) for p in PERIODS]
-    name = "-".join(runs[0].cell)
-    return [name, str(len(runs)), *(_pair(p) for p in (both.mean(0), lower.mean(0), printed))]
-
-
-def _pair(pair: Iterable[float | None]) -> str:
-    return " / ".join("-" if x is None else f"{x:.3f}" for x in pair)
+    paper = printed("minecart", cell)
+    return ["-".join(cell), str(len(runs)), *map(pair, (both.mean(0), lower.mean(0), paper))]
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scripts.study_averages import report, run_means, stretch_means
 from scripts.study_dst import EVEN, GAMMA, Sea, equal_shares, naive_regret
 from scripts.study_minecart import exploring, gaps, met_weights
+from scripts.study_records import report, run_means, stretch_counts
 from windvane import coverage_set
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.errors import InputError
@@ -84,9 +84,11 @@ def test_all_who_explore_all_the_time_are_alike(trained: Result) -> None:
 
 def test_every_stretch_counts_the_same_however_many_episodes_end_in_it() -> None:
     ends, regrets = np.asarray([10, 20, 25, 95]), np.asarray([1.0, 3.0, 2.0, 5.0])
-    assert stretch_means(ends, regrets, steps=100, each=25) == pytest.approx((3.5, 5))
+    assert np.average(regrets, weights=stretch_counts(ends, 25)) == pytest.approx(3.5)
     ends[2] = 26  # the first step of the next stretch
-    assert stretch_means(ends, regrets, steps=100, each=25) == pytest.approx((3, 5))
+    assert np.average(regrets, weights=stretch_counts(ends, 25)) == pytest.approx(3)
+    late = slice(3, None)
+    assert np.average(regrets[late], weights=stretch_counts(ends, 25)[late]) == pytest.approx(5)
 
 
 def test_all_means_of_one_regret_are_that_regret() -> None:
@@ -124,23 +126,37 @@ def test_the_last_quarter_begins_after_its_first_step() -> None:
     assert steps[1] == pytest.approx(2 * 0.996 + 4 * 0.004)
 
 
-def test_averages_of_a_store_stand_beside_the_papers(tmp_path: Path) -> None:
+def test_what_is_told_of_a_store_stands_beside_the_papers(tmp_path: Path) -> None:
     lengths = np.full(40_000, 25, np.int32)
+    ends = np.cumsum(lengths)
     mine = TrainConfig.preset("paper-minecart", agent="mo", replay="standard", seeds=(3,))
-    for run, regret in (
-        (mine, 0.2),
-        (replace(mine, seeds=(4,)), 0.3),
-        (replace(mine, target_interval=37), 0.9),  # does not count
-        (replace(mine, replay="der"), 0.285),
+    for run, regret, loss in (
+        (mine, 0.2, 0.1),
+        (replace(mine, seeds=(4,)), 0.3, 40.0),  # lost
+        (replace(mine, target_interval=37), 0.9, 50.0),  # does not count
+        (replace(mine, replay="der"), 0.285, 0.1),
     ):
-        records = {"step": np.cumsum(lengths), "length": lengths, "regret": np.full(40_000, regret)}
+        records = {
+            "step": ends,
+            "length": lengths,
+            "regret": np.full(40_000, regret),
+            "loss": np.where(ends > 25_000, loss, 0.1),
+        }
         Store(tmp_path).write(run, records, False, {})
     table = [line[2:-2].split(" | ") for line in report(tmp_path).splitlines() if "|" in line]
-    head, _, der, standard, ratio = table
+    head, _, der, standard, ratio = table[:5]
     assert [head[2], *head[-2:]] == ["episodes", "steps", "paper"]
     assert standard == ["mo-standard-sparse", "2", *["0.250 / 0.250"] * 5, "0.324 / 0.275"]
     assert der[1:3] == ["1", "0.285 / 0.285"]
     both = [(0.25 / 0.324 + 1) / 2, (0.25 / 0.275 + 0.285 / 0.207) / 2]
     assert ratio[-2] == " / ".join(f"{value:.3f}" for value in both)
+    assert table[8] == [
+        "mo-standard-sparse", "25", "0.0% to 0.0%", "10.0% to 10.0%", "0.10, 40.00",
+    ]  # fmt: skip
+    lost = table[9:]
+    assert lost[0][0] == "mo-standard-sparse, seed 4"
+    assert lost[2] == ["0 to 10,000", "0.100", "0.300", "25"]
+    assert lost[4] == ["20,000 to 30,000", "20.050", "0.300", "25"]
+    assert lost[-1] == ["80,000 to 1,000,000", "40.000", "0.300", "25"]
     with pytest.raises(InputError, match="no run of preset paper-minecart"):
         report(tmp_path / "nothing")
