@@ -1,1 +1,15 @@
-"""Environments: the interface, the paper's two problems, and drivers for episodes."""
+"""Environments: native ones as pure functions, adapters for Gymnasium, and the registry of names."""
+
+from windvane.registry import Entry, Registry
+
+ENVS = Registry("env", {
+    "minecart": Entry(
+        "Minecart", "windvane.envs.minecart:Minecart.build", "Mine ore, sell it, save fuel.",
+        about={"preset": "paper-minecart", "sparse_every": 50_000},
+    ),
+    "dst": Entry(
+        "Deep Sea Treasure", "windvane.envs.deep_sea_treasure:DeepSeaTreasure.build",
+        "Dive for a treasure; richer ones lie further away.",
+        about={"preset": "paper-dst", "sparse_every": 5_000},
+    ),
+})  # fmt: skip
