@@ -22,6 +22,16 @@ def in_one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def shown(value: object) -> str:
+    """A value as part of a sentence: on one line, and not too long."""
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        text = f"a value of type {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
 def choose(what: str, name: str, choices: Collection[str]) -> str:
     """Return `name` if it is one of `choices`, else complain about `what` by naming them all."""
     if name not in choices:
@@ -37,7 +47,7 @@ def require_int(what: str, value: Any, least: int, most: int | None = None) -> i
         number = None
     if number is None or number < least or (most is not None and number > most):
         allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{what} must be a whole number {allowed}, not {value!r}")
+        raise InputError(f"{what} must be a whole number {allowed}, not {shown(value)}")
     return number
 
 

@@ -11,7 +11,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.environment import Environment
+from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
 from windvane.errors import choose
@@ -167,7 +167,7 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
 
 def picture(env: Environment, size: int = 480) -> Figure:
     """The problem as people see it, at the start of an episode."""
-    image = np.asarray(env.draw(env.reset(jax.random.key(0)), size))
+    image = np.asarray(require_renderable(env).render(env.reset(jax.random.key(0)), size))
     figure = Figure(figsize=(4 * image.shape[1] / image.shape[0], 4))
     axes = figure.add_subplot()
     axes.imshow(image)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Int, Key
 from PIL import Image
 
-from windvane.envs.environment import Environment
+from windvane.envs.environment import Environment, require_renderable
 from windvane.errors import InputError
 from windvane.files import write_whole
 from windvane.oracle.plan import Plan
@@ -47,7 +47,8 @@ class Episode(NamedTuple):
 def film(env: Environment, plan: Plan, key: Key[Array, ""], steps: int, size: int) -> Episode:
     """Follow `plan` for at most `steps` steps and draw every state `size` pixels high."""
     act, step = eqx.filter_jit(plan.act), eqx.filter_jit(env.step)
-    draw = eqx.filter_jit(lambda state: env.draw(state, size))
+    drawn = require_renderable(env)
+    draw = eqx.filter_jit(lambda state: drawn.render(state, size))
     reset_key, step_key = jax.random.split(key)
     state, memory = env.reset(reset_key), plan.start()
     frames, rewards, terminated = [np.asarray(draw(state))], [], False

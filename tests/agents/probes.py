@@ -3,15 +3,14 @@
 All are tables of one size, so that one compiled program trains an agent on any of them.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from windvane.envs.environment import Environment, ObservationKind
+from windvane.envs.environment import Environment
 
 GAMMA = 0.5
 STATES, ACTIONS, OBJECTIVES = 2, 2, 2
@@ -23,29 +22,16 @@ class Probe(Environment[Any]):
     rewards: Float[Array, "states actions objectives"]
     spread: Float[Array, ""]
     following: Int[Array, "states actions"]
-    observation: ObservationKind = eqx.field(static=True)
-    time_limit: int = eqx.field(static=True)
 
-    action_names: ClassVar[tuple[str, ...]] = ("first", "second")
+    action_names = ("first", "second")
+    objective_names = ("one", "other")
+    feature_bounds = np.zeros(STATES, np.float32), np.ones(STATES, np.float32)
+    time_limit = 3
 
     def __init__(self, rewards: Any, following: Any, spread: float = 0.0):
         self.rewards = jnp.asarray(rewards, jnp.float32)
         self.following = jnp.asarray(following, jnp.int32)
         self.spread = jnp.asarray(spread, jnp.float32)
-        self.observation = "features"
-        self.time_limit = 3
-
-    @property
-    def objective_names(self) -> tuple[str, ...]:
-        return ("one", "other")
-
-    @property
-    def reward_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.full(OBJECTIVES, -np.inf), np.full(OBJECTIVES, np.inf)
-
-    @property
-    def feature_bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(STATES, np.float32), np.ones(STATES, np.float32)
 
     def reset(self, key: Key[Array, ""]) -> Int[Array, ""]:
         del key
@@ -60,15 +46,6 @@ class Probe(Environment[Any]):
 
     def features(self, state: Int[Array, ""]) -> Float[Array, " states"]:
         return jax.nn.one_hot(state, STATES)
-
-    def views(self, state: Any) -> tuple[Any, Any]:
-        raise NotImplementedError
-
-    def frame(self, view: Any) -> Any:
-        raise NotImplementedError
-
-    def draw(self, state: Any, size: int) -> Any:
-        raise NotImplementedError
 
 
 NOTHING = [[0, 0], [0, 0]]

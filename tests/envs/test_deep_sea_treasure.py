@@ -180,8 +180,8 @@ def test_frame_has_the_papers_colours():
 @pytest.mark.parametrize(("size", "shape"), [(96, (96, 192, 3)), (20, (20, 40, 3))])
 def test_pictures_keep_the_maps_aspect(size: int, shape: tuple[int, ...]):
     env = DeepSeaTreasure([[0, 0, 0, 0], [0, -1, -1, 2.5]])
-    picture = jax.jit(lambda state: env.draw(state, size))(env.reset(KEY))
+    picture = jax.jit(lambda state: env.render(state, size))(env.reset(KEY))
     assert picture.shape == shape
     assert picture.dtype == jnp.uint8
     state, *_ = env.step(env.reset(KEY), jnp.asarray(RIGHT), KEY)
-    assert not np.array_equal(picture, env.draw(state, size))
+    assert not np.array_equal(picture, env.render(state, size))

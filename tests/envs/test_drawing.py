@@ -67,8 +67,8 @@ def test_frames_equal_pictures_of_that_size():
     state, step = env.reset(KEY), eqx.filter_jit(env.step)
     for action in (3, 3, 2, 3):
         state, *_ = step(state, jnp.asarray(action), KEY)
-    assert np.array_equal(env.observe(state)[1], env.draw(state, 48))
-    assert env.draw(state, 96).shape == (96, 96, 3)
+    assert np.array_equal(env.observe(state)[1], env.render(state, 48))
+    assert env.render(state, 96).shape == (96, 96, 3)
 
 
 @pytest.mark.parametrize("axis", ["x", "y"])

@@ -14,7 +14,12 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt8
 from numpy.typing import ArrayLike
 
 from windvane.envs import deep_sea_treasure_drawing
-from windvane.envs.environment import Environment, ObservationKind, check_observation
+from windvane.envs.environment import (
+    ObservationKind,
+    PixelObservations,
+    Renderable,
+    check_observation,
+)
 from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int
 
 MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
@@ -61,7 +66,7 @@ class DeepSeaTreasureState(eqx.Module):
     previous_position: Int32[Array, "2"]
 
 
-class DeepSeaTreasure(Environment[DeepSeaTreasureState]):
+class DeepSeaTreasure(PixelObservations[DeepSeaTreasureState], Renderable[DeepSeaTreasureState]):
     """Two objectives: the treasure's value when it is reached, and -1 for every step.
 
     `sea_map` is the name of one of `MAPS`, or a table of numbers: 0 is open sea, a positive number
@@ -149,11 +154,11 @@ class DeepSeaTreasure(Environment[DeepSeaTreasureState]):
             return deep_sea_treasure_drawing.frame(self.sea_map, view)
         return self.frames[view[0], view[1]]
 
-    def draw(self, state: DeepSeaTreasureState, size: int) -> UInt8[Array, "height width 3"]:
+    def render(self, state: DeepSeaTreasureState, size: int) -> UInt8[Array, "height width 3"]:
         """The same scene at any size, with the treasures' values where a cell has room.
 
         Digits need the numbers themselves, so `sea_map` must not be traced here: compile
-        `lambda state: env.draw(state, size)` rather than `env.draw`.
+        `lambda state: env.render(state, size)` rather than `env.render`.
         """
         with jax.ensure_compile_time_eval():
             scenery = deep_sea_treasure_drawing.scenery(np.asarray(self.sea_map), size)

@@ -20,7 +20,7 @@ from jaxtyping import Array, UInt32
 from numpy.typing import ArrayLike
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.environment import FRAME_SIZE, Environment
+from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
 from windvane.envs.window import Window
@@ -61,7 +61,7 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
     ):
         """Wrap `native`; pictures are `render_size` pixels high."""
         self.native = native
-        self.render_mode = check_render_mode(render_mode)
+        self.render_mode = check_render_mode(native, render_mode)
         self.render_size = require_positive_int("render_size", render_size)
         self.observation_space = observation_space(native)
         self.action_space = Discrete(native.num_actions)
@@ -167,7 +167,8 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
 
     @functools.cached_property
     def _draw(self) -> Callable[[Any], Array]:
-        return jax.jit(lambda state: self.native.draw(state, self.render_size))
+        native = require_renderable(self.native)
+        return jax.jit(lambda state: native.render(state, self.render_size))
 
     def _show(self) -> None:
         if self._window is not None:
@@ -234,17 +235,22 @@ def _shape_of(leaf: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
-def check_render_mode(render_mode: str | None) -> str | None:
-    """Return `render_mode` if it is one, or None."""
-    return None if render_mode is None else choose("render_mode", render_mode, RENDER_MODES)
+def check_render_mode(env: Environment[Any], render_mode: str | None) -> str | None:
+    """Return `render_mode` if it is one and there are pictures of `env`, or None."""
+    if render_mode is None:
+        return None
+    require_renderable(env)
+    return choose("render_mode", render_mode, RENDER_MODES)
 
 
 def observation_space(env: Environment[Any]) -> Box:
     """Two frames, or the feature vector within its bounds."""
-    if env.observation == "pixels":
-        return Box(0, 255, (2, FRAME_SIZE, FRAME_SIZE, 3), np.uint8)
-    low, high = env.feature_bounds
-    return Box(low, high, dtype=low.dtype.type)
+    spec = env.spec
+    if spec.frame.is_image:
+        return Box(0, 255, spec.observation_shape, np.uint8)
+    dtype = np.dtype(spec.frame.dtype)
+    low, high = (np.asarray(bound, dtype) for bound in env.feature_bounds)
+    return Box(low, high, dtype=dtype.type)
 
 
 def reward_space(env: Environment[Any]) -> Box:

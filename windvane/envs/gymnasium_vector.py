@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from windvane.batching import where
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.environment import Environment
+from windvane.envs.environment import Environment, require_pixels, require_renderable
 from windvane.envs.gymnasium import (
     Stream,
     WindvaneEnv,
@@ -87,7 +87,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.max_episode_steps = require_positive_int("max_episode_steps", steps, LARGEST_COUNT)
         self.autoreset_mode = check_autoreset_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = check_render_mode(render_mode)
+        self.render_mode = check_render_mode(native, render_mode)
         if render_mode == "human":
             raise InputError('a vector environment has no render_mode "human"; use "rgb_array"')
         self.render_size = require_positive_int("render_size", render_size)
@@ -216,7 +216,8 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     @functools.cached_property
     def _draw(self) -> Callable[[Any], Array]:
-        return jax.jit(lambda state: self.native.draw(state, self.render_size))
+        native = require_renderable(self.native)
+        return jax.jit(lambda state: native.render(state, self.render_size))
 
 
 class _Programs(NamedTuple):
@@ -240,7 +241,8 @@ def _compile(structure: Any, time_limit: int, same_step: bool) -> _Programs:
         """The new part of an observation: for pixels the one frame that was not yet drawn."""
         if env.observation == "features":
             return env.features(state)
-        return env.frame(env.views(state)[1])
+        drawn = require_pixels(env)
+        return drawn.frame(drawn.views(state)[1])
 
     def fresh(env: Environment[Any], stream: Stream) -> Copies:
         key, stream = stream.next()

@@ -16,8 +16,9 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 from windvane.envs import minecart_drawing
 from windvane.envs.environment import (
     FRAME_SIZE,
-    Environment,
     ObservationKind,
+    PixelObservations,
+    Renderable,
     check_observation,
 )
 from windvane.envs.minecart_config import BASE_RADIUS, MINE_RADIUS, PAPER, Mine, MinecartConfig
@@ -62,7 +63,7 @@ class MinecartState(eqx.Module):
     previous_content: Float[Array, " ores"]
 
 
-class Minecart(Environment[MinecartState]):
+class Minecart(PixelObservations[MinecartState], Renderable[MinecartState]):
     """N-1 ores and fuel: rewards are the ores sold on return to the base, and the fuel burnt.
 
     An action is repeated `frame_skip` times, one frame at a time; the fuel of all is charged. The
@@ -238,7 +239,7 @@ class Minecart(Environment[MinecartState]):
             self.background, pose.x, pose.y, pose.angle, load, self.ore_colours
         )
 
-    def draw(self, state: MinecartState, size: int) -> UInt8[Array, "height width 3"]:
+    def render(self, state: MinecartState, size: int) -> UInt8[Array, "height width 3"]:
         """The same picture at any size."""
         background = minecart_drawing.background(self.mine_positions, size)
         pose, load = state.pose, state.content / self.capacity

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int8, Num
 
-from windvane.envs.environment import Environment
+from windvane.envs.environment import Environment, require_pixels
 from windvane.envs.episodes import Transition
 
 State = TypeVar("State")
@@ -43,9 +43,10 @@ class Experience(eqx.Module, Generic[State]):
         """
         if env.observation == "features":
             return jnp.stack([env.observe(self.state), env.observe(self.next_state)])
-        previous, current = env.views(self.state)
-        _, following = env.views(self.next_state)
-        return jnp.stack([env.frame(view) for view in (previous, current, following)])
+        drawn = require_pixels(env)
+        previous, current = drawn.views(self.state)
+        _, following = drawn.views(self.next_state)
+        return jnp.stack([drawn.frame(view) for view in (previous, current, following)])
 
     def observe(self, env: Environment[State]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
         """What the agent saw before and after the step."""
