@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from windvane.oracle import coverage_set, optimal_value, regret
     from windvane.policy import Policy
     from windvane.training.config import TrainConfig
-    from windvane.training.records import read_records
-    from windvane.training.runner import resume, train
-    from windvane.weights import (
+    from windvane.runs.records import read_records
+    from windvane.runs.runner import resume, train
+    from windvane.schedules import (
         FixedWeights,
         RegularChanges,
         SparseChanges,
@@ -55,22 +55,22 @@ __all__ = [
 _HOMES = {
     "DeepSeaTreasure": "windvane.envs.deep_sea_treasure",
     "Environment": "windvane.envs.environment",
-    "FixedWeights": "windvane.weights",
+    "FixedWeights": "windvane.schedules",
     "InputError": "windvane.errors",
     "Minecart": "windvane.envs.minecart",
     "MinecartConfig": "windvane.envs.minecart_config",
     "Policy": "windvane.policy",
-    "RegularChanges": "windvane.weights",
-    "SparseChanges": "windvane.weights",
+    "RegularChanges": "windvane.schedules",
+    "SparseChanges": "windvane.schedules",
     "TrainConfig": "windvane.training.config",
-    "WeightSchedule": "windvane.weights",
-    "WeightSequence": "windvane.weights",
+    "WeightSchedule": "windvane.schedules",
+    "WeightSequence": "windvane.schedules",
     "coverage_set": "windvane.oracle",
     "optimal_value": "windvane.oracle",
-    "read_records": "windvane.training.records",
+    "read_records": "windvane.runs.records",
     "regret": "windvane.oracle",
-    "resume": "windvane.training.runner",
-    "train": "windvane.training.runner",
+    "resume": "windvane.runs.runner",
+    "train": "windvane.runs.runner",
 }
 
 

@@ -1,48 +1,171 @@
-"""How good a trained policy is for given weights: greedy episodes, their returns and regret."""
+"""How good a trained policy is: greedy episodes over weights, their returns, utility and regret.
 
+All returns here are discounted by the policy's gamma and scaled by its `reward_scale`, as in
+training. `optimal_value_fn` is the one place that says what is optimal.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Bool, Float, Int
 from scipy import stats
 
-from windvane.errors import InputError, require_positive_int
-from windvane.oracle import coverage_set, play_many
-from windvane.policy import Policy
-from windvane.weights import check_weights
+from windvane.agents.core import Agent
+from windvane.envs.environment import Environment
+from windvane.envs.resolve import GymnasiumEnv, World
+from windvane.errors import InputError, require_int, require_positive_int
+from windvane.oracle import coverage_set
+from windvane.oracle.plan import Outcome, play
+from windvane.policy import Policy, PolicyPlan
+from windvane.weights import check_weight_rows, check_weights, simplex_grid
+
+OptimalValue = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
+"""The best discounted, scaled utility for rows of weights; NaN where it is not known."""
+
+GRID_POINTS = 100
+"""Weight vectors of the default grid, about."""
+LANES = 1024
+"""Episodes of a native environment that are played in one call."""
+COPIES = 16
+"""Copies of a Gymnasium environment that are played together."""
+MAX_STEPS = 10_000
+"""Steps after which an episode counts as one that never ends, where nothing else truncates it."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Episodes of one policy for fixed weights; returns are discounted and scaled as in training.
-
-    `optimal` and `regrets` are not numbers where no oracle knows the problem.
+    """Greedy episodes of one policy, some for each of several weight vectors; returns are
+    discounted and scaled.
     """
 
-    weights: Float[np.ndarray, " objectives"]
-    returns: Float[np.ndarray, "episodes objectives"]
-    lengths: np.ndarray
-    optimal: float
+    weights: Float[np.ndarray, "weights objectives"]
+    returns: Float[np.ndarray, "weights episodes objectives"]
+    lengths: Int[np.ndarray, "weights episodes"]
+    terminated: Bool[np.ndarray, "weights episodes"]
+    """Whether an episode ended by itself rather than at a time limit."""
+    optimal: Float[np.ndarray, " weights"]
+    """The best utility for each weight vector; NaN where it is not known."""
 
     @property
-    def regrets(self) -> Float[np.ndarray, " episodes"]:
-        """The optimal value less what each episode earned."""
-        return self.optimal - self.returns @ self.weights
+    def utilities(self) -> Float[np.ndarray, "weights episodes"]:
+        """Weights times returns."""
+        return (self.returns * self.weights[:, None]).sum(-1)
+
+    @property
+    def utility(self) -> Float[np.ndarray, " weights"]:
+        """Mean utility for each weight vector; its mean over weights is the expected utility."""
+        return self.utilities.mean(1)
+
+    @property
+    def regret(self) -> Float[np.ndarray, " weights"]:
+        """The optimal utility less the mean one, for each weight vector."""
+        return self.optimal - self.utility
+
+    @property
+    def never_ending(self) -> Bool[np.ndarray, " weights"]:
+        """Weight vectors for which no episode ended by itself."""
+        return ~self.terminated.any(1)
 
 
-def evaluate(policy: Policy, weights: object, episodes: int = 100, seed: int = 0) -> Evaluation:
-    """Play greedy episodes side by side."""
-    require_positive_int("the number of episodes", episodes)
-    vector = check_weights(weights, policy.env.num_objectives)
-    gamma, scale = policy.config.gamma, policy.config.reward_scale
-    played = play_many(policy.env, policy.plan(vector), gamma, jax.random.key(seed), episodes)
+def default_weights(num_objectives: int) -> Float[np.ndarray, "n objectives"]:
+    """About a hundred weight vectors that cover the simplex evenly, corners included."""
+    if num_objectives == 1:
+        return np.ones((1, 1))
+    if num_objectives > 6:
+        drawn = np.random.default_rng(0).dirichlet(np.ones(num_objectives), GRID_POINTS)
+        return np.concatenate([np.eye(num_objectives), drawn])
+    resolution = {2: 100, 3: 12, 4: 6, 5: 4, 6: 3}[num_objectives]
+    return simplex_grid(num_objectives, resolution)
+
+
+def evaluate(
+    policy: Policy,
+    weights: Any = None,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    optimal: Any = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> Evaluation:
+    """Play greedy episodes for one weight vector or many; by default for a grid over the simplex.
+
+    `optimal` is a coverage set (discounted, unscaled) or a function of weights, for environments
+    whose optimum is not known here.
+    """
+    require_positive_int("the number of episodes", episodes, 1_000_000)
+    require_int("the seed", seed, 0, 2**32 - 1)
+    rows = _weight_rows(weights, policy.spec.num_objectives)
+    scale = policy.config.reward_scale
+    world = policy.world
+    if isinstance(world, Environment):
+        played = _play_native(policy, world, rows, episodes, seed, progress)
+    else:
+        played = _play_host(policy, world, rows, episodes, seed, progress)
+    returns, lengths, terminated = played
+    best = optimal_value_fn(world, policy.config.gamma, scale, optimal)(rows)
+    return Evaluation(rows, returns * scale, lengths, terminated, best)
+
+
+def optimal_value_fn(
+    world: World,
+    gamma: float,
+    scale: float,
+    given: Any = None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
+) -> OptimalValue:
+    """The best utility for rows of weights: from what the user hands over, our oracle, or the front
+    that an environment states; NaN where there is none of these.
+    """
+    if callable(given):
+        return lambda weights: np.asarray([scale * float(given(row)) for row in weights])
+    values = given if given is not None else known_values(world, gamma, progress)
+    if values is None:
+        return lambda weights: np.full(len(weights), np.nan)
+    scaled = check_values(values) * scale
+
+    def best(weights: Float[np.ndarray, "n objectives"]) -> Float[np.ndarray, " n"]:
+        return (weights.astype(float) @ scaled.T).max(-1, initial=-np.inf)
+
+    return best
+
+
+def known_values(
+    world: World, gamma: float, progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Float[np.ndarray, "n objectives"] | None:
+    """Discounted, unscaled value vectors of a coverage set, where one is known."""
+    if isinstance(world, Environment):
+        try:
+            return np.asarray(coverage_set(world, gamma, progress).values, float)
+        except InputError:
+            return None
+    env = getattr(world.first, "unwrapped", world.first)
+    # MO-Gymnasium's front of Minecart is approximate, and trained agents beat it.
+    if type(env).__module__.startswith("mo_gymnasium") and "Minecart" in type(env).__name__:
+        return None
+    for name in ("convex_coverage_set", "pareto_front"):
+        front = getattr(env, name, None)
+        if callable(front):
+            try:
+                return check_values([np.asarray(value, float) for value in front(gamma)])
+            except Exception:  # whatever an environment says of itself need not be right
+                return None
+    return None
+
+
+def check_values(values: Any) -> Float[np.ndarray, "n objectives"]:
+    """Return value vectors as an array if they are rows of finite numbers."""
     try:
-        optimal = float((coverage_set(policy.env, gamma).values @ vector).max()) * scale
-    except InputError:
-        optimal = float("nan")
-    returns = np.asarray(played.returns, float) * scale
-    return Evaluation(vector, returns, np.asarray(played.length), optimal)
+        array = np.asarray(values, float)
+    except (TypeError, ValueError):
+        array = np.zeros(0)
+    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        raise InputError("optimal values must be rows of finite numbers, one per objective")
+    return array
 
 
 def confidence(values: Float[np.ndarray, " n"], level: float = 0.95) -> float:
@@ -51,3 +174,104 @@ def confidence(values: Float[np.ndarray, " n"], level: float = 0.95) -> float:
         return float("nan")
     error = values.std(ddof=1) / np.sqrt(len(values))
     return float(stats.t.ppf((1 + level) / 2, len(values) - 1) * error)
+
+
+def _weight_rows(weights: Any, num_objectives: int) -> Float[np.ndarray, "n objectives"]:
+    if weights is None:
+        return default_weights(num_objectives)
+    if np.ndim(weights) < 2:
+        return check_weights(weights, num_objectives)[None]
+    rows = check_weight_rows(weights)
+    if rows.shape[1] != num_objectives:
+        raise InputError(
+            f"weights must be of {num_objectives} objectives, and these are of {rows.shape[1]}"
+        )
+    return rows
+
+
+def _play_native(
+    policy: Policy, env: Environment[Any], rows: np.ndarray, episodes: int, seed: int,
+    progress: Callable[[str, int, int], None],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The same episodes for every weight vector, as many as fit in one call at a time."""
+    keys = jax.random.split(jax.random.key(seed), episodes)
+    lanes = [(row, key) for row in range(len(rows)) for key in range(episodes)]
+    size = min(LANES, len(lanes))
+    outcomes = []
+    for first in range(0, len(lanes), size):
+        progress("episodes", first, len(lanes))
+        part = lanes[first : first + size]
+        padded = part + part[-1:] * (size - len(part))
+        vectors = jnp.asarray(rows[[row for row, _ in padded]], jnp.float32)
+        chosen = keys[np.asarray([key for _, key in padded])]
+        gamma = jnp.asarray(policy.config.gamma, jnp.float32)
+        outcome = _play(env, policy.agent, policy.network, vectors, gamma, chosen)
+        outcomes.append(jax.tree.map(lambda leaf, n=len(part): np.asarray(leaf)[:n], outcome))
+    whole = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
+    shape = (len(rows), episodes)
+    returns = np.asarray(whole.returns, float).reshape(*shape, -1)
+    return returns, whole.length.reshape(shape), whole.terminated.reshape(shape)
+
+
+@eqx.filter_jit
+def _play(
+    env: Environment[Any], agent: Agent, network: Any, weights: Array, gamma: Array, keys: Any
+) -> Outcome:
+    def one(vector: Array, key: Any) -> Outcome:
+        return play(env, PolicyPlan(env, agent, network, vector), gamma, key)
+
+    return jax.vmap(one)(weights, keys)
+
+
+def _play_host(
+    policy: Policy, world: GymnasiumEnv, rows: np.ndarray, episodes: int, seed: int,
+    progress: Callable[[str, int, int], None],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    from windvane.envs.host import HostEnvs
+
+    config = policy.config
+    lanes = [(row, episode) for row in range(len(rows)) for episode in range(episodes)]
+    number = min(COPIES, len(lanes))
+    fresh = GymnasiumEnv(world.name, world.make)
+    envs = HostEnvs(
+        fresh, number, frame_stack=config.frame_stack, frame_size=config.frame_size,
+        time_limit=config.time_limit or MAX_STEPS,
+    )  # fmt: skip
+    returns = np.zeros((len(rows), episodes, policy.spec.num_objectives))
+    lengths = np.zeros((len(rows), episodes), int)
+    terminated = np.zeros((len(rows), episodes), bool)
+    try:
+        for first in range(0, len(lanes), number):
+            progress("episodes", first, len(lanes))
+            part = lanes[first : first + number]
+            padded = part + part[-1:] * (number - len(part))
+            results = _play_group(policy, envs, rows[[row for row, _ in padded]], padded, seed)
+            for (row, episode), result in zip(part, results, strict=False):
+                returns[row, episode], lengths[row, episode], terminated[row, episode] = result
+    finally:
+        envs.close()
+    return returns, lengths, terminated
+
+
+def _play_group(
+    policy: Policy, envs: Any, weights: np.ndarray, lanes: Sequence[tuple[int, int]], seed: int
+) -> list[tuple[np.ndarray, int, bool]]:
+    """One episode in each copy; episode k has the same seed for every weight vector."""
+    seeds = [
+        int(np.random.SeedSequence([seed, episode]).generate_state(1)[0]) for _, episode in lanes
+    ]
+    observations = envs.reset(seeds)
+    number = len(lanes)
+    totals = np.zeros((number, policy.spec.num_objectives))
+    lengths, terminated = np.zeros(number, int), np.zeros(number, bool)
+    open_lanes = np.ones(number, bool)
+    discount = 1.0
+    while open_lanes.any():
+        outcome = envs.step(policy.act(observations, weights))
+        totals[open_lanes] += discount * outcome.rewards[open_lanes]
+        lengths[open_lanes] += 1
+        terminated |= open_lanes & outcome.terminated
+        open_lanes &= ~(outcome.terminated | outcome.truncated)
+        observations = outcome.observations
+        discount *= policy.config.gamma
+    return list(zip(totals, lengths.tolist(), terminated.tolist(), strict=True))

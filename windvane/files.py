@@ -2,11 +2,12 @@
 
 import errno
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
 
 from windvane.errors import InputError
@@ -108,3 +109,20 @@ def one_sentence(path: Path) -> Iterator[None]:
         raise InputError(
             f"cannot write {what}: {reason}; what was written before is untouched"
         ) from error
+
+
+MAX_JSON_BYTES = 16 * 2**20
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; InputError if it cannot be read, or is too large to be meant."""
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise InputError(f"{path} is too large: at most {MAX_JSON_BYTES // 2**20} MiB")
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from error

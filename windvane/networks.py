@@ -1,12 +1,12 @@
-"""Q-networks: an encoder for what is seen at one moment and a multi-objective dueling head.
+"""Q-networks: an encoder for one frame and a multi-objective dueling head.
 
-An observation is `stack` moments: two frames, or one feature vector. Moments are encoded one by
-one, so that a frame which two observations share need be encoded only once. All functions work on
-batches; parameters are float32, products are computed in `precision`.
+An observation is `stack` frames: images or vectors. Frames are encoded one by one, so that a frame
+which two observations share is encoded only once. All functions work on batches; parameters are
+float32, products are computed in `precision`.
 """
 
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -14,13 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num, UInt8
 
-from windvane.envs.environment import FRAME_SIZE, Environment
-from windvane.errors import choose, require_positive_int
+from windvane.errors import InputError, choose, require_positive_int
+from windvane.spec import EnvSpec, FrameSpec
 
 Precision = Literal["float32", "bfloat16"]
 
 SLOPE = 0.01
-"""Of LeakyReLU below zero."""
+"""Slope of LeakyReLU below zero."""
+FILTERS = (32, 48, 64)
+"""Filters of the convolutions; the last number is that of all further ones."""
+SMALLEST_IMAGE = 8
+"""Pixels that an image must be high and wide to pass through a convolution."""
 
 
 def leaky_relu(x: Array) -> Array:
@@ -50,52 +54,82 @@ class Dense(eqx.Module):
         return x @ self.kernel.astype(x.dtype) + self.bias.astype(x.dtype)
 
 
-class FrameEncoder(eqx.Module):
-    """The paper's: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and followed by 2x2
-    max-pooling, then a dense layer.
+class ConvolutionStage(eqx.Module):
+    """A convolution with stride 2, 2x2 max-pooling and the activation: a side of s shrinks to
+    ceil(s / 4) - 1.
     """
 
-    first: Float[Array, "6 6 3 filters"]
-    first_bias: Float[Array, " filters"]
-    second: Float[Array, "5 5 filters filters2"]
-    second_bias: Float[Array, " filters2"]
+    kernel: Float[Array, "side side channels filters"]
+    bias: Float[Array, " filters"]
+
+    @staticmethod
+    def make(key: Key[Array, ""], side: int, channels: int, filters: int) -> "ConvolutionStage":
+        """Random weights; `side` is the kernel's, 5 or 6."""
+        area = side * side
+        kernel = glorot(key, (side, side, channels, filters), area * channels, area * filters)
+        return ConvolutionStage(kernel, jnp.zeros(filters))
+
+    def __call__(self, x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns f"]:
+        """Apply the stage; images are padded with zeros to multiples of 4 pixels."""
+        _, height, width, _ = x.shape
+        if height % 4 or width % 4:
+            x = jnp.pad(x, ((0, 0), (0, -height % 4), (0, -width % 4), (0, 0)))
+        rest = 6 - self.kernel.shape[0]
+        kernel = jnp.pad(self.kernel, ((0, rest), (0, rest), (0, 0), (0, 0))) if rest else self.kernel
+        return leaky_relu(pooled_convolution(extract_patches(x), kernel, self.bias))
+
+
+class FrameEncoder(eqx.Module):
+    """The paper's for 48x48 frames: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and followed
+    by 2x2 max-pooling, then a dense layer. Larger images pass through more such stages, until at
+    most 4x4 positions are left; smaller ones through fewer.
+    """
+
+    stages: tuple[ConvolutionStage, ...]
     dense: Dense
+    frame_shape: tuple[int, ...] = eqx.field(static=True)
     precision: Precision = eqx.field(static=True)
 
     @staticmethod
-    def make(key: Key[Array, ""], width: int, precision: Precision) -> "FrameEncoder":
-        """An encoder with random weights."""
-        first, second, dense = jax.random.split(key, 3)
-        return FrameEncoder(
-            first=glorot(first, (6, 6, 3, 32), 36 * 3, 36 * 32),
-            first_bias=jnp.zeros(32),
-            second=glorot(second, (5, 5, 32, 48), 25 * 32, 25 * 48),
-            second_bias=jnp.zeros(48),
-            dense=Dense.make(dense, 2 * 2 * 48, width),
-            precision=precision,
-        )
-
-    @property
-    def moment(self) -> tuple[int, ...]:
-        """Shape of what is seen at one moment."""
-        return (FRAME_SIZE, FRAME_SIZE, 3)
+    def make(
+        key: Key[Array, ""], frame_shape: tuple[int, ...], width: int, precision: Precision
+    ) -> "FrameEncoder":
+        """An encoder with random weights for frames of (height, width, channels)."""
+        plan, positions = convolution_plan(frame_shape)
+        *keys, dense_key = jax.random.split(key, len(plan) + 1)
+        stages = tuple(ConvolutionStage.make(k, *stage) for k, stage in zip(keys, plan, strict=True))
+        dense = Dense.make(dense_key, positions * plan[-1][2], width)
+        return FrameEncoder(stages, dense, tuple(frame_shape), precision)
 
     @property
     def width(self) -> int:
-        """Number of features of a moment."""
+        """Number of features per frame."""
         return self.dense.bias.shape[0]
 
-    def __call__(self, frames: UInt8[Array, "n 48 48 3"]) -> Num[Array, "n width"]:
+    def __call__(self, frames: UInt8[Array, "n height width channels"]) -> Num[Array, "n features"]:
         """Features of each frame."""
-        brightness = frames.astype(self.precision) / jnp.asarray(255, self.precision)
-        x = leaky_relu(pooled_convolution(patches(brightness), self.first, self.first_bias))
-        x = patches(jnp.pad(x, ((0, 0), (0, 1), (0, 1), (0, 0))))
-        second = jnp.pad(self.second, ((0, 1), (0, 1), (0, 0), (0, 0)))
-        x = leaky_relu(pooled_convolution(x, second, self.second_bias))
+        x = frames.astype(self.precision) / jnp.asarray(255, self.precision)
+        for stage in self.stages:
+            x = stage(x)
         return leaky_relu(self.dense(x.reshape(x.shape[0], -1)))
 
 
-def patches(x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns inputs"]:
+def convolution_plan(frame_shape: tuple[int, ...]) -> tuple[list[tuple[int, int, int]], int]:
+    """(kernel side, channels, filters) of each stage for an image, and the positions left then."""
+    height, width, channels = frame_shape
+    if min(height, width) < SMALLEST_IMAGE:
+        raise InputError(
+            f"an image must be at least {SMALLEST_IMAGE} pixels high and wide, not {height}x{width}"
+        )
+    stages = []
+    while not stages or (max(height, width) > 4 and min(height, width) >= 5):
+        filters = FILTERS[min(len(stages), len(FILTERS) - 1)]
+        stages.append((5 if stages else 6, channels, filters))
+        height, width, channels = -(-height // 4) - 1, -(-width // 4) - 1, filters
+    return stages, height * width
+
+
+def extract_patches(x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns inputs"]:
     """All 8x8 patches at multiples of 4 pixels: what a 6x6 convolution with stride 2 sees of an
     image for each 2x2 of its results.
     """
@@ -112,7 +146,7 @@ def pooled_convolution(
     kernel: Float[Array, "6 6 channels filters"],
     bias: Float[Array, " filters"],
 ) -> Num[Array, "n rows columns filters"]:
-    """A 6x6 convolution with stride 2, not padded, and 2x2 max-pooling, of `patches`.
+    """A 6x6 convolution with stride 2, not padded, and 2x2 max-pooling, of `extract_patches`.
 
     It is one matrix product, with zeros for the part of a patch that a result does not see: so the
     pool is a maximum of neighbouring numbers, and products of many runs are one batched product.
@@ -124,64 +158,94 @@ def pooled_convolution(
     matrix = jnp.stack(shifted, axis=3).reshape(2, 4, 2, 4, channels, 4 * filters)
     matrix = matrix.transpose(0, 2, 1, 3, 4, 5).reshape(64 * channels, 4 * filters)
     y = (x @ matrix.astype(x.dtype)).reshape(*x.shape[:-1], 4, filters)
-    return largest(y) + bias.astype(x.dtype)
+    return max_pool(y) + bias.astype(x.dtype)
 
 
 @jax.custom_vjp
-def largest(y: Num[Array, "*batch four filters"]) -> Num[Array, "*batch filters"]:
-    """The largest of four. Those that share it share its gradient, which is found in one pass;
-    there is none in forward mode.
+def max_pool(y: Num[Array, "*batch four filters"]) -> Num[Array, "*batch filters"]:
+    """The maximum of four. Ties share the gradient, which is found in one pass; there is none in
+    forward mode.
     """
     return y.max(axis=-2)
 
 
-def _largest_forward(y: Array) -> tuple[Array, tuple[Array, Array]]:
-    most = largest(y)
+def _max_pool_forward(y: Array) -> tuple[Array, tuple[Array, Array]]:
+    most = max_pool(y)
     return most, (y, most)
 
 
-def _largest_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array]:
+def _max_pool_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array]:
     y, most = kept
     number = sum((y[..., k, :] == most).astype(y.dtype) for k in range(y.shape[-2]))
     share = (gradient / number)[..., None, :]
     return (jnp.where(y == most[..., None, :], share, jnp.zeros_like(share)),)
 
 
-largest.defvjp(_largest_forward, _largest_backward)
+max_pool.defvjp(_max_pool_forward, _max_pool_backward)
 
 
 class FeatureEncoder(eqx.Module):
-    """Dense layers on features that are scaled to [0, 1] first."""
+    """Dense layers on a vector. Entries with bounds are scaled to [0, 1] first, entries without are
+    squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
+    """
 
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
     layers: tuple[Dense, ...]
     precision: Precision = eqx.field(static=True)
+    categories: tuple[int, ...] = eqx.field(static=True, default=())
+
+    @staticmethod
+    def make(
+        key: Key[Array, ""], frame: FrameSpec, width: int, depth: int, precision: Precision
+    ) -> "FeatureEncoder":
+        """An encoder with random weights."""
+        sizes = [sum(frame.categories) or frame.shape[0]] + [width] * depth
+        pairs = zip(jax.random.split(key, depth), sizes[:-1], sizes[1:], strict=True)
+        layers = tuple(Dense.make(k, inputs, outputs) for k, inputs, outputs in pairs)
+        return FeatureEncoder(frame.low, frame.high, layers, precision, frame.categories)
 
     @property
-    def moment(self) -> tuple[int, ...]:
+    def frame_shape(self) -> tuple[int, ...]:
         """Shape of what is seen at one moment."""
-        return (len(self.low),)
+        return (len(self.low or self.categories),)
 
     @property
     def width(self) -> int:
-        """Number of features of a moment."""
+        """Number of features per frame."""
         return self.layers[-1].bias.shape[0]
 
-    def __call__(self, features: Num[Array, "n features"]) -> Num[Array, "n width"]:
+    def __call__(self, features: Num[Array, "n entries"]) -> Num[Array, "n width"]:
         """Features of the features."""
-        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
-        x = ((features.astype(jnp.float32) - low) / (high - low)).astype(self.precision)
+        x = self._one_hot(features) if self.categories else self._scaled(features)
+        x = x.astype(self.precision)
         for layer in self.layers:
             x = leaky_relu(layer(x))
         return x
+
+    def _scaled(self, features: Num[Array, "n entries"]) -> Float[Array, "n entries"]:
+        x = features.astype(jnp.float32)
+        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+        span = high - low
+        bounded = np.isfinite(span)
+        if bounded.all() and (span > 0).all():
+            return (x - low) / span
+        span = np.where(bounded & (span > 0), span, 1).astype(np.float32)
+        scaled = (x - np.where(bounded, low, 0).astype(np.float32)) / span
+        return jnp.where(bounded, scaled, jnp.sign(x) * jnp.log1p(jnp.abs(x)))
+
+    def _one_hot(self, features: Num[Array, "n entries"]) -> Float[Array, "n categories"]:
+        columns = [
+            jax.nn.one_hot(features[:, index], number) for index, number in enumerate(self.categories)
+        ]
+        return jnp.concatenate(columns, axis=-1)
 
 
 class DuelingHead(eqx.Module):
     """Value and advantage streams of three layers each, for every objective.
 
     The streams' first layers are one product. Where the head is conditioned on weights, their part
-    of it is apart: features need to pass only once, however many weights they are judged by.
+    of it is apart: features pass only once, however many weight vectors they are combined with.
     """
 
     features: Float[Array, "inputs both_streams"]
@@ -203,7 +267,7 @@ class DuelingHead(eqx.Module):
         outputs: int,
         conditions: int,
     ) -> "DuelingHead":
-        """`outputs` values an action; `conditions` is the number of weights it is given, or 0."""
+        """`outputs` values per action; `conditions` is the number of weights it is given, or 0."""
         keys = jax.random.split(key, depth + 3)
         fan = inputs + conditions
         return DuelingHead(
@@ -220,14 +284,14 @@ class DuelingHead(eqx.Module):
     def __call__(
         self, features: Num[Array, "n inputs"], weights: Float[Array, "n m objectives"]
     ) -> Float[Array, "n m actions outputs"]:
-        """Q-values of n moments, each for m weight vectors."""
+        """Q-values of n observations, each for m weight vectors."""
         n, m, _ = weights.shape
         dtype = features.dtype
         x = (features @ self.features.astype(dtype) + self.bias.astype(dtype))[:, None]
         if self.weights is not None:
             x = x + weights.astype(dtype) @ self.weights.astype(dtype)
         x = leaky_relu(jnp.broadcast_to(x, (n, m, x.shape[-1])))
-        # One row for each moment and weight vector; the streams side by side.
+        # One row per observation and weight vector; the two streams are a batch of products.
         x = x.reshape(n * m, 2, -1).transpose(1, 0, 2)
         for kernel, bias in zip(self.layers, self.biases, strict=True):
             x = leaky_relu(x @ kernel.astype(dtype) + bias.astype(dtype)[:, None])
@@ -245,12 +309,12 @@ class QNetwork(eqx.Module):
     head: DuelingHead
     stack: int = eqx.field(static=True)
 
-    def encode(self, moments: Num[Array, "k n *moment"]) -> Num[Array, "k n width"]:
-        """Features of each of k moments of n observations."""
-        k, n, *moment = moments.shape
-        return self.encoder(moments.reshape(k * n, *moment)).reshape(k, n, -1)
+    def encode(self, frames: Num[Array, "k n *frame"]) -> Num[Array, "k n width"]:
+        """Features of each of k frames of n observations."""
+        k, n, *frame = frames.shape
+        return self.encoder(frames.reshape(k * n, *frame)).reshape(k, n, -1)
 
-    def judge(
+    def q_values(
         self, features: Num[Array, "stack n width"], weights: Float[Array, "n m objectives"]
     ) -> Float[Array, "n m actions outputs"]:
         """Q-values of n encoded observations for m weight vectors each."""
@@ -260,8 +324,8 @@ class QNetwork(eqx.Module):
         self, observation: Num[Array, "..."], weights: Float[Array, " objectives"]
     ) -> Float[Array, "actions outputs"]:
         """Q-values of one observation for one weight vector."""
-        moments = observation.reshape(self.stack, 1, *self.encoder.moment)
-        return self.judge(self.encode(moments), weights[None, None])[0, 0]
+        frames = observation.reshape(self.stack, 1, *self.encoder.frame_shape)
+        return self.q_values(self.encode(frames), weights[None, None])[0, 0]
 
 
 class Architecture(eqx.Module):
@@ -283,24 +347,19 @@ class Architecture(eqx.Module):
         choose("precision", self.precision, get_args(Precision))
 
     def build(
-        self, env: Environment[Any], outputs: int, conditioned: bool, key: Key[Array, ""]
+        self, spec: EnvSpec, outputs: int, conditioned: bool, key: Key[Array, ""]
     ) -> QNetwork:
-        """A network for what `env` shows, with `outputs` values an action."""
+        """A network for what `spec` shows, with `outputs` values per action."""
         encoder_key, head_key = jax.random.split(key)
-        if env.observation == "pixels":
-            stack = 2
-            encoder = FrameEncoder.make(encoder_key, self.width, self.precision)
+        if spec.frame.is_image:
+            encoder = FrameEncoder.make(encoder_key, spec.frame.shape, self.width, self.precision)
         else:
-            stack = 1
-            low, high = (tuple(np.asarray(b, float).tolist()) for b in env.feature_bounds)
-            sizes = [len(low)] + [self.width] * self.encoder_depth
-            keys = jax.random.split(encoder_key, self.encoder_depth)
-            pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
-            layers = tuple(Dense.make(k, i, o) for k, i, o in pairs)
-            encoder = FeatureEncoder(low, high, layers, self.precision)
-        conditions = env.num_objectives if conditioned else 0
+            encoder = FeatureEncoder.make(
+                encoder_key, spec.frame, self.width, self.encoder_depth, self.precision
+            )
+        conditions = spec.num_objectives if conditioned else 0
         head = DuelingHead.make(
-            head_key, stack * self.width, self.width, self.depth, env.num_actions, outputs,
+            head_key, spec.stack * self.width, self.width, self.depth, spec.num_actions, outputs,
             conditions,
         )  # fmt: skip
-        return QNetwork(encoder, head, stack)
+        return QNetwork(encoder, head, spec.stack)

@@ -1,10 +1,11 @@
-"""A trained policy: what to do for an observation and weights; to keep in a file, and to play.
+"""A trained policy: what to do for an observation and weights; to keep in a file, and to run.
 
-A file holds the network's arrays (safetensors) and, as a JSON header, the configuration it was
-trained by: loading it never runs code.
+A file holds the network's arrays (safetensors) and, as a JSON header, what the environment looks
+like and how the policy was trained: loading it never runs code.
 """
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -12,60 +13,99 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int
 
+from windvane.agents import AGENTS
 from windvane.agents.core import Agent
-from windvane.agents.multi_network import MultiNetwork, best_policy
 from windvane.envs.environment import Environment
+from windvane.envs.resolve import World
 from windvane.errors import InputError
 from windvane.files import write_whole
-from windvane.networks import Architecture, QNetwork
+from windvane.networks import Architecture
 from windvane.oracle.plan import Plan
+from windvane.spec import EnvSpec
+from windvane.training.build import check_custom, open_world
 from windvane.training.config import TrainConfig
 from windvane.weights import check_weights
 
-FORMAT = 1
-
-Observation = Num[Array, "..."] | Num[np.ndarray, "..."]
+FORMAT = 2
+MAX_POLICY_BYTES = 4 * 2**30
+MAX_POLICIES = 4096
+"""Networks that one file may hold."""
 
 
 @final
 class Policy:
-    """Greedy for any weights; `env` is what it was trained on, `config` how, `seed` which run."""
+    """Greedy for any weights. `spec` is what it sees, `config` how it was trained, `seed` which run,
+    and `step` after how many steps.
+    """
 
     def __init__(
-        self, config: TrainConfig, env: Environment[Any], agent: Agent, network: Any, seed: int
+        self,
+        spec: EnvSpec,
+        agent: Agent,
+        network: Any,
+        config: TrainConfig,
+        seed: int,
+        *,
+        step: int | None = None,
+        world: World | None = None,
+        trusted: bool = False,
     ):
-        """Put a policy together from its parts."""
-        self.config, self.seed = config, seed
-        self.env, self.agent, self.network = env, agent, network
+        """Put a policy together from its parts; `world` is its environment where that is at hand."""
+        self.spec, self.agent, self.network = spec, agent, network
+        self.config, self.seed, self.step = config, seed, config.steps if step is None else step
+        self._world, self._trusted = world, trusted
+
+    def __repr__(self) -> str:
+        """What it is for."""
+        return f"Policy({self.config.agent} on {self.config.env}, seed {self.seed})"
+
+    @property
+    def world(self) -> World:
+        """The environment it was trained in, rebuilt from the configuration where need be."""
+        if self._world is None:
+            self._world = open_world(self.config, trusted=self._trusted)
+        return self._world
+
+    @property
+    def env(self) -> Environment[Any]:
+        """The native environment it was trained in."""
+        if not isinstance(self.world, Environment):
+            raise InputError(f"{self.config.env} is a Gymnasium environment, not a native one")
+        return self.world
 
     def q_values(self, observation: Any, weights: Any) -> np.ndarray:
         """Q-values of one observation (actions, outputs), or of a batch of them, which may have a
-        weight vector each.
+        weight vector each; discounted, and scaled by the configuration's `reward_scale`.
         """
-        observations, weights, single = self._check(observation, weights)
-        values = np.asarray(_q_values(self.network, observations, weights))
-        return values[0] if single else values
+        observations, vectors, number, single = self._check(observation, weights)
+        values = np.asarray(self._programs[1](self._leaves, observations, vectors))
+        return values[0] if single else values[:number]
 
     def act(self, observation: Any, weights: Any) -> Any:
         """The best action for an observation and weights, or the best actions of a batch."""
-        observations, weights, single = self._check(observation, weights)
-        actions = np.asarray(_act(self.agent, self.network, observations, weights))
-        return int(actions[0]) if single else actions
+        observations, vectors, number, single = self._check(observation, weights)
+        actions = np.asarray(self._programs[0](self._leaves, observations, vectors))
+        return int(actions[0]) if single else actions[:number]
 
     def plan(self, weights: Any) -> "PolicyPlan":
-        """The policy for fixed weights, as something to play or to film."""
-        vector = jnp.asarray(check_weights(weights, self.env.num_objectives), jnp.float32)
+        """The policy for fixed weights, to run in its native environment."""
+        vector = jnp.asarray(check_weights(weights, self.spec.num_objectives), jnp.float32)
         return PolicyPlan(self.env, self.agent, self.network, vector)
 
     def save(self, path: str | Path) -> None:
         """Write the policy to one file."""
         from safetensors.numpy import save
 
-        header = {"format": FORMAT, "seed": self.seed, "config": self.config.to_json()}
-        if isinstance(self.network, BestOfSet):
-            header["policies"] = len(self.network.values)
+        header = {
+            "format": FORMAT,
+            "seed": self.seed,
+            "step": self.step,
+            "spec": self.spec.to_json(),
+            "sizes": self.agent.policy_sizes(self.network),
+            "config": self.config.to_json(),
+        }
         arrays = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
         named = {f"array{i:04d}": np.asarray(array) for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
@@ -73,70 +113,126 @@ class Policy:
 
     @staticmethod
     def load(
-        path: str | Path, *, env: Environment[Any] | None = None, agent: Agent | None = None
+        path: str | Path, *, env: Any = None, agent: Any = None, trust: bool = False
     ) -> "Policy":
-        """Read a policy; parts of the user's own that it was trained with must be given again."""
+        """Read a policy. An environment or agent that was an object made in Python must be given
+        again; one that is an import path is imported only with `trust`, or if it is given again.
+        """
         path = Path(path)
         header, arrays = _read(path)
         config = TrainConfig.from_json(header.get("config"), str(path))
-        own = {"env": env, "agent": agent}
-        trainer = config.build(**{name: part for name, part in own.items() if part is not None})
-        number = header.get("policies") if isinstance(trainer.agent, MultiNetwork) else None
-        like = _shape_of(trainer.agent, trainer.env, trainer.architecture, number)
-        abstract, static = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
-        wanted, structure = jax.tree.flatten(abstract)
-        found = [(a.shape, a.dtype) for a in arrays]
-        if found != [(leaf.shape, leaf.dtype) for leaf in wanted]:
-            raise InputError(f"{path} holds another network than its configuration describes")
-        leaves = [jnp.asarray(array) for array in arrays]
-        network = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-        return Policy(config, trainer.env, trainer.agent, network, header.get("seed", 0))
+        objects = {"env": env, "agent": agent}
+        objects, trusted = given_again(config, objects, trust)
+        needed = {kind: known for kind, known in config.custom.items() if kind == "agent"}
+        if needed or "agent" in objects:
+            check_custom(config, objects, kinds=("agent",))
+        made = objects.get("agent")
+        if made is None:
+            made = AGENTS.make(config.agent, config.agent_args, trusted="agent" in trusted)
+        world = None
+        if "env" in objects:
+            check_custom(config, objects, kinds=("env",))
+            world = open_world(config, objects["env"])
+        if header["format"] == 1:
+            world = open_world(config, trusted=False) if world is None else world
+            spec = world.spec  # type: ignore[union-attr]
+            sizes = {"policies": header.get("policies")} if "policies" in header else {}
+        else:
+            spec = EnvSpec.from_json(header.get("spec"), str(path))
+            sizes = header.get("sizes")
+        network = _rebuild(path, made, spec, config, _check_sizes(sizes, path), arrays)
+        seed, step = header.get("seed", 0), header.get("step")
+        for name, value in (("seed", seed), ("step", 0 if step is None else step)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise InputError(f"{path} has the {name} {value!r}, not a whole number from 0 on")
+        return Policy(
+            spec, made, network, config, seed, step=step, world=world, trusted="env" in trusted
+        )
 
-    def _check(self, observation: Any, weights: Any) -> tuple[Array, Float[Array, "n o"], bool]:
-        like = jax.eval_shape(lambda key: self.env.observe(self.env.reset(key)), jax.random.key(0))
+    def _check(self, observation: Any, weights: Any) -> tuple[np.ndarray, np.ndarray, int, bool]:
+        """Arrays of a batch whose size is a power of two, how many of it count, and whether one
+        observation was given.
+        """
+        shape, dtype, objectives = self._expected
         observations = np.asarray(observation)
-        single = observations.shape == like.shape
-        if not single and observations.shape[1:] != like.shape:
+        single = observations.shape == shape
+        if not single and (observations.ndim != len(shape) + 1 or observations.shape[1:] != shape):
             raise InputError(
-                f"an observation must have the shape {like.shape}, not {observations.shape}"
+                f"an observation must have the shape {shape}, not {observations.shape}"
             )
-        if not np.can_cast(observations.dtype, like.dtype, "same_kind"):
-            raise InputError(f"an observation must be of {like.dtype}, not {observations.dtype}")
-        observations = observations[None] if single else observations
-        vectors = np.asarray(weights, float) if np.ndim(weights) == 2 else [weights]
-        vectors = np.stack([check_weights(row, self.env.num_objectives) for row in vectors])
-        if len(vectors) not in (1, len(observations)):
-            raise InputError(
-                f"there must be one weight vector or one for each of {len(observations)} "
-                f"observations, not {len(vectors)}"
-            )
-        vectors = np.broadcast_to(vectors, (len(observations), self.env.num_objectives))
-        return jnp.asarray(observations, like.dtype), jnp.asarray(vectors, jnp.float32), single
+        if observations.dtype != dtype:
+            if not np.can_cast(observations.dtype, dtype, "same_kind"):
+                raise InputError(f"an observation must be of {dtype}, not {observations.dtype}")
+            observations = observations.astype(dtype)
+        if single:
+            observations = observations[None]
+        number = len(observations)
+        if number == 0:
+            raise InputError("there must be at least one observation, and the batch is empty")
+        if np.ndim(weights) == 2:
+            rows = np.stack([check_weights(row, objectives) for row in weights])
+            if len(rows) not in (1, number):
+                raise InputError(
+                    f"there must be one weight vector or one for each of {number} observations, "
+                    f"not {len(rows)}"
+                )
+        else:
+            rows = check_weights(weights, objectives)[None]
+        size = 1 << (number - 1).bit_length()
+        vectors = np.empty((size, objectives), np.float32)
+        vectors[:number] = rows
+        if size != number:
+            vectors[number:] = rows[-1]
+            padding = np.broadcast_to(observations[-1], (size - number, *shape))
+            observations = np.concatenate([observations, padding])
+        return observations, vectors, number, single
+
+    @cached_property
+    def _expected(self) -> tuple[tuple[int, ...], np.dtype, int]:
+        spec = self.spec
+        return spec.observation_shape, np.dtype(spec.frame.dtype), spec.num_objectives
+
+    @cached_property
+    def _leaves(self) -> tuple[Array, ...]:
+        return tuple(jax.tree.leaves(eqx.filter(self.network, eqx.is_array)))
+
+    @cached_property
+    def _programs(self) -> tuple[Any, Any]:
+        """Compiled functions of the network's plain arrays, which is what a call costs least for."""
+        arrays, static = eqx.partition(self.network, eqx.is_array)
+        structure, agent = jax.tree.structure(arrays), self.agent
+
+        def network(leaves: Any) -> Any:
+            return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+        def act(leaves: Any, observations: Any, weights: Any) -> Array:
+            one = network(leaves)
+            return jax.vmap(lambda o, w: agent.act(one, o, w))(observations, weights)
+
+        def q_values(leaves: Any, observations: Any, weights: Any) -> Array:
+            return jax.vmap(network(leaves))(observations, weights)
+
+        return jax.jit(act), jax.jit(q_values)
 
 
-@final
-class BestOfSet(eqx.Module):
-    """Networks of which the one with the best value at the start, for the weights, answers."""
+def given_again(
+    config: TrainConfig, given: dict[str, Any], trust: bool
+) -> tuple[dict[str, Any], set[str]]:
+    """Objects that were given for parts of a run, and the parts whose names may be imported: those
+    that were named again, or all.
+    """
+    from windvane.training.config import PARTS
 
-    networks: QNetwork
-    values: Float[Array, "policies objectives"]
-
-    def __call__(self, observation: Observation, weights: Array) -> Float[Array, "a outputs"]:
-        """Q-values of one observation for one weight vector."""
-        best = best_policy(self.values, jnp.ones(len(self.values), bool), weights)
-        return jax.tree.map(lambda leaf: leaf[best], self.networks)(observation, weights)
-
-
-def trained_network(agent: Agent, env: Environment[Any], run: Any) -> Any:
-    """What a run has learned: its network, or where it keeps a set, that and the set."""
-    if not isinstance(agent, MultiNetwork):
-        return run.online
-    start = env.observe(env.reset(jax.random.key(0)))
-    value = agent.stateless_value(run.online, start, run.active)
-    held = run.memory.held
-    old, new = (run.memory.networks, run.memory.values), (run.online, value)
-    both = jax.tree.map(lambda many, one: jnp.concatenate([many[held], one[None]]), old, new)
-    return BestOfSet(*both)
+    objects, trusted = {}, set(PARTS) if trust else set()
+    for kind, part in given.items():
+        if isinstance(part, str):
+            named = getattr(config, kind)
+            if part != named:
+                raise InputError(f"this run's {kind} is {named!r}, not {part!r}")
+            trusted.add(kind)
+        elif part is not None:
+            objects[kind] = part
+    return objects, trusted
 
 
 @final
@@ -158,47 +254,63 @@ class PolicyPlan(Plan):
         return self.agent.act(self.network, observation, self.weights), memory
 
 
-@eqx.filter_jit
-def _act(agent: Agent, network: Any, observations: Any, weights: Any) -> Int[Array, " n"]:
-    return jax.vmap(lambda o, w: agent.act(network, o, w))(observations, weights)
-
-
-@eqx.filter_jit
-def _q_values(network: Any, observations: Any, weights: Any) -> Float[Array, "n a outputs"]:
-    return jax.vmap(network)(observations, weights)
-
-
-def _shape_of(
-    agent: Agent, env: Environment[Any], architecture: Architecture, number: int | None
+def _rebuild(
+    path: Path,
+    agent: Agent,
+    spec: EnvSpec,
+    config: TrainConfig,
+    sizes: dict[str, int],
+    arrays: list[np.ndarray],
 ) -> Any:
-    """The network without its numbers, or a set of `number` of them."""
+    """The network of a file, if its arrays are those that the rest of the file describes."""
+    fields = Architecture.__dataclass_fields__
+    architecture = Architecture(**{name: getattr(config.resolved(), name) for name in fields})
 
     def build(key: Any) -> Any:
-        network = agent.build(env, architecture, key)
-        if number is None:
-            return network
-        stacked = jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape)), network)
-        return BestOfSet(stacked, jnp.zeros((number, env.num_objectives)))
+        return agent.policy_template(agent.build(spec, architecture, key), sizes)
 
-    return eqx.filter_eval_shape(build, jax.random.key(0))
+    like = eqx.filter_eval_shape(build, jax.random.key(0))
+    abstract, static = eqx.partition(like, lambda x: isinstance(x, jax.ShapeDtypeStruct))
+    wanted, structure = jax.tree.flatten(abstract)
+    if [(a.shape, a.dtype) for a in arrays] != [(leaf.shape, leaf.dtype) for leaf in wanted]:
+        raise InputError(f"{path} holds another network than its configuration describes")
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise InputError(f"{path} holds a network with numbers that are not finite")
+    leaves = [jnp.asarray(array) for array in arrays]
+    return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+
+def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:
+    good = isinstance(sizes, dict) and all(
+        isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_POLICIES
+        for size in sizes.values()
+    )
+    if not good:
+        raise InputError(f"{path} has sizes of its network that cannot be meant: {sizes!r:.80}")
+    return sizes
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        if path.stat().st_size > MAX_POLICY_BYTES:
+            raise InputError(f"{path} is too large for a policy")
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {}).get("windvane", "null"))
             arrays = [file.get_tensor(name) for name in sorted(file.keys())]
     except OSError as error:
         raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from error
-    except (SafetensorError, ValueError) as error:
+    except InputError:
+        raise
+    except (SafetensorError, ValueError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is not a policy: {error}") from error
-    if not isinstance(header, dict) or not isinstance(header.get("format"), int):
+    form = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(header, dict) or not isinstance(form, int) or isinstance(form, bool):
         raise InputError(f"{path} is not a policy: it has no header of Windvane's")
-    if header["format"] > FORMAT:
+    if form > FORMAT:
         raise InputError(
-            f"{path} was written by a newer Windvane (format {header['format']}, and this one "
-            f"reads up to {FORMAT}): install a newer one"
+            f"{path} was written by a newer Windvane (format {form}, and this one reads up to "
+            f"{FORMAT}): install a newer one"
         )
     return header, arrays

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from windvane.agents.core import Agent, Encountered, active_only
+from windvane.agents.core import Agent, WeightHistory, active_weights
 from windvane.errors import choose
 
 TrainOn = Literal["active+history", "active", "history"]
@@ -28,14 +28,14 @@ class ConditionedNetwork(Agent):
 
     def training_weights(
         self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
+        active: Float[Array, "envs objectives"],
+        history: WeightHistory,
         key: Key[Array, ""],
         number: int,
     ) -> Float[Array, "n m objectives"]:
-        """The active weights, random encountered ones, or both."""
-        now = active_only(active, number)
+        """The active weights, random past ones, or both."""
+        now = active_weights(active, number)
         if self.train_on == "active":
             return now
-        past = encountered.sample(key, number)[:, None]
+        past = history.sample(key, number)[:, None]
         return past if self.train_on == "history" else jnp.concatenate([now, past], axis=1)

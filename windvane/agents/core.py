@@ -1,7 +1,7 @@
-"""What all agents share: double DQN on vectors, absolute errors, and what they may differ in.
+"""What all agents share: double DQN on vectors, absolute errors, and where they may differ.
 
-An agent is frozen parameters plus pure functions; its networks are held by the training loop. What
-may differ is which weight vectors a transition is trained on, and what the network's values are.
+An agent is frozen parameters plus pure functions; its networks are held by the learner. Agents may
+differ in the weight vectors that a transition is trained on and in what the network's values are.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -11,74 +11,87 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
-from windvane.envs.environment import Environment
 from windvane.networks import Architecture, QNetwork
+from windvane.spec import EnvSpec
 
 
-class Learned(eqx.Module):
-    """Outcome of a batch: the loss and each transition's TD error, for its priority."""
+class TransitionBatch(eqx.Module):
+    """n transitions to learn from. `frames` are those of both observations of each: one more than
+    the network stacks, since neighbouring observations share all but one.
+    """
+
+    frames: Num[Array, "k n *frame"]
+    actions: Int[Array, " n"]
+    rewards: Float[Array, "n objectives"]
+    terminated: Bool[Array, " n"]
+
+
+class LossInfo(eqx.Module):
+    """The loss of a batch and the TD error of each transition, for its priority."""
 
     loss: Float[Array, ""]
-    errors: Float[Array, " n"]
+    td_errors: Float[Array, " n"]
 
 
-class Encountered(eqx.Module):
-    """The weights met so far, once for each change to them; beyond its room, a uniform sample."""
+class WeightHistory(eqx.Module):
+    """The weights met so far, once per change to them; beyond its capacity, a uniform sample."""
 
-    vectors: Float[Array, "room objectives"]
-    number: Int[Array, ""]
+    vectors: Float[Array, "capacity objectives"]
+    size: Int[Array, ""]
+    """How many were met, whether they are still held or not."""
 
     @staticmethod
-    def start(first: Float[Array, " objectives"], room: int) -> "Encountered":
+    def start(first: Float[Array, " objectives"], capacity: int) -> "WeightHistory":
         """Only the first weights have been met."""
-        vectors = jnp.zeros((room, first.size)).at[0].set(first)
-        return Encountered(vectors, jnp.ones((), int))
+        vectors = jnp.zeros((capacity, first.size)).at[0].set(first)
+        return WeightHistory(vectors, jnp.ones((), int))
 
     def add(
-        self, new: Float[Array, " objectives"], isnew: Bool[Array, ""], chance: Float[Array, ""]
-    ) -> "Encountered":
-        """Remember weights, if they are new (beyond the room by Algorithm R).
+        self, new: Float[Array, " objectives"], is_new: Bool[Array, ""], draw: Float[Array, ""]
+    ) -> "WeightHistory":
+        """Keep weights, if they are new (beyond the capacity by Algorithm R).
 
-        `chance` is a uniform draw from [0, 1).
+        `draw` is uniform in [0, 1).
         """
-        room = self.vectors.shape[0]
-        drawn = (chance * (self.number + 1).astype(jnp.float32)).astype(int)
-        place = jnp.where(self.number < room, self.number, drawn)
-        kept = jnp.minimum(place, room - 1)
+        capacity = self.vectors.shape[0]
+        drawn = (draw * (self.size + 1).astype(jnp.float32)).astype(int)
+        index = jnp.where(self.size < capacity, self.size, drawn)
+        kept = jnp.minimum(index, capacity - 1)
         # Written in any case, perhaps as it was: to choose between old and new would copy all.
-        vector = jnp.where(isnew & (place < room), new, self.vectors[kept])
-        return Encountered(self.vectors.at[kept].set(vector), self.number + isnew.astype(int))
+        vector = jnp.where(is_new & (index < capacity), new, self.vectors[kept])
+        return WeightHistory(self.vectors.at[kept].set(vector), self.size + is_new.astype(int))
 
     @property
-    def held(self) -> tuple[Float[Array, "room objectives"], Bool[Array, " room"]]:
-        """All places, and which of them hold weights."""
-        return self.vectors, jnp.arange(self.vectors.shape[0]) < self.number
+    def mask(self) -> Bool[Array, " capacity"]:
+        """Which entries of `vectors` hold weights."""
+        return jnp.arange(self.vectors.shape[0]) < self.size
 
     def sample(self, key: Key[Array, ""], number: int) -> Float[Array, "n objectives"]:
-        """Draw uniformly, again and again."""
-        held = jnp.minimum(self.number, self.vectors.shape[0])
+        """Draw uniformly, with replacement."""
+        held = jnp.minimum(self.size, self.vectors.shape[0])
         return self.vectors[jax.random.randint(key, (number,), 0, held)]
 
 
-class Change(eqx.Module):
+class WeightChange(eqx.Module):
     """Whether the weights have changed, and from what to what.
 
-    `encountered` are those met until then; `start` is the first state of the episode to come.
+    `history` are those met before; `start` is the first observation of the episode to come, as the
+    learner's codec understands it.
     """
 
-    happened: Bool[Array, ""]
-    before: Float[Array, " objectives"]
-    after: Float[Array, " objectives"]
-    encountered: Encountered
+    changed: Bool[Array, ""]
+    old: Float[Array, " objectives"]
+    new: Float[Array, " objectives"]
+    history: WeightHistory
     start: PyTree[Array]
 
 
 class Networks(NamedTuple):
-    """What a run trains, and what its agent remembers beside it."""
+    """What a run trains, and what its agent keeps beside it."""
 
     online: Any
     target: Any
-    memory: Any
+    agent_state: Any
 
 
 class Agent(eqx.Module):
@@ -87,32 +100,35 @@ class Agent(eqx.Module):
     conditioned: ClassVar[bool]
     """Whether the network is given the weights."""
 
-    def build(self, env: Environment[Any], architecture: Architecture, key: Key[Array, ""]) -> Any:
-        """Networks with random weights."""
-        return architecture.build(env, env.num_objectives, self.conditioned, key)
+    def build(self, spec: EnvSpec, architecture: Architecture, key: Key[Array, ""]) -> Any:
+        """A network with random parameters."""
+        return architecture.build(spec, spec.num_objectives, self.conditioned, key)
 
-    def remember(self, network: QNetwork) -> Any:
+    def init_agent_state(self, network: QNetwork) -> Any:
         """What an agent keeps beside its networks, before anything happened: nothing."""
         del network
         return ()
 
     def on_change(
-        self, networks: Networks, change: Change, env: Environment[Any], key: Key[Array, ""]
+        self, networks: Networks, change: WeightChange, observe: Any, key: Key[Array, ""]
     ) -> Networks:
-        """Asked at every step, for agents that do something where the weights change."""
-        del change, env, key
+        """Called at every step, for agents that do something where the weights change.
+
+        `observe` turns `change.start` into an observation.
+        """
+        del change, observe, key
         return networks
 
     def training_weights(
         self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
+        active: Float[Array, "envs objectives"],
+        history: WeightHistory,
         key: Key[Array, ""],
         number: int,
     ) -> Float[Array, "n m objectives"]:
         """The m weight vectors that each of `number` transitions is trained on: the active ones."""
-        del encountered, key
-        return active_only(active, number)
+        del history, key
+        return active_weights(active, number)
 
     def scalarise(
         self, q: Float[Array, "actions outputs"], weights: Float[Array, " objectives"]
@@ -128,9 +144,8 @@ class Agent(eqx.Module):
         discount: Float[Array, ""],
         weights: Float[Array, " objectives"],
     ) -> Float[Array, " outputs"]:
-        """Y = r + discount Q-(argmax_a Q(a) . w): the online network chooses, the target judges.
-
-        `discount` is 0 where the episode terminated.
+        """Y = r + discount Q-(argmax_a Q(a) . w): the online network chooses, the target network
+        evaluates. `discount` is 0 where the episode terminated.
         """
         best = jnp.argmax(self.scalarise(next_online, weights))
         return reward + discount * next_target[best]
@@ -139,31 +154,25 @@ class Agent(eqx.Module):
         self,
         online: QNetwork,
         target: QNetwork,
-        moments: Num[Array, "k n *moment"],
-        actions: Int[Array, " n"],
-        rewards: Float[Array, "n objectives"],
-        terminated: Bool[Array, " n"],
+        batch: TransitionBatch,
         weights: Float[Array, "n m objectives"],
         gamma: Float[Array, ""],
-    ) -> tuple[Float[Array, ""], Learned]:
-        """Mean absolute TD error of a batch, over transitions, their weights, and objectives.
-
-        `moments` are those of both observations: one more than the network stacks.
-        """
+    ) -> tuple[Float[Array, ""], LossInfo]:
+        """Mean absolute TD error of a batch, over transitions, their weights, and objectives."""
         stack = online.stack
-        before = online.encode(moments[:stack])
-        q = online.judge(before, weights)
+        encoded = online.encode(batch.frames[:stack])
+        q = online.q_values(encoded, weights)
         # The networks that make the targets get no gradient.
-        fixed, known = jax.lax.stop_gradient((online, before))
-        after = jnp.concatenate([known[1:], fixed.encode(moments[stack:])])
-        next_online = fixed.judge(after, weights)
-        next_target = target.judge(target.encode(moments[1:]), weights)
-        discounts = jnp.where(terminated, 0.0, gamma)
+        fixed, known = jax.lax.stop_gradient((online, encoded))
+        following = jnp.concatenate([known[1:], fixed.encode(batch.frames[stack:])])
+        next_online = fixed.q_values(following, weights)
+        next_target = target.q_values(target.encode(batch.frames[1:]), weights)
+        discounts = jnp.where(batch.terminated, 0.0, gamma)
         per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
-        goals = jax.vmap(per_weights)(next_online, next_target, rewards, discounts, weights)
-        taken = jnp.take_along_axis(q, actions[:, None, None, None], axis=2)[:, :, 0]
-        errors = jnp.abs(jax.lax.stop_gradient(goals) - taken).mean(-1)
-        return errors.mean(), Learned(errors.mean(), errors.mean(1))
+        targets = jax.vmap(per_weights)(next_online, next_target, batch.rewards, discounts, weights)
+        q_taken = jnp.take_along_axis(q, batch.actions[:, None, None, None], axis=2)[:, :, 0]
+        td_errors = jnp.abs(jax.lax.stop_gradient(targets) - q_taken).mean(-1)
+        return td_errors.mean(), LossInfo(td_errors.mean(), td_errors.mean(1))
 
     def act(
         self,
@@ -174,7 +183,35 @@ class Agent(eqx.Module):
         """The best action for the weights."""
         return jnp.argmax(self.scalarise(network(observation, weights), weights))
 
+    def policy_network(
+        self,
+        networks: Networks,
+        start: Num[Array, "..."] | None,
+        weights: Float[Array, " objectives"],
+    ) -> Any:
+        """What a trained policy consists of: by default the online network.
 
-def active_only(active: Float[Array, " objectives"], number: int) -> Float[Array, "n 1 objectives"]:
-    """The active weights for every transition."""
-    return jnp.broadcast_to(active, (number, 1, active.size))
+        `start` is an observation at the start of an episode, `weights` are the active ones.
+        """
+        del start, weights
+        return networks.online
+
+    def policy_template(self, network: Any, sizes: dict[str, int]) -> Any:
+        """A policy of the shapes that `policy_sizes` describes, from a network's; for loading."""
+        del sizes
+        return network
+
+    def policy_sizes(self, policy: Any) -> dict[str, int]:
+        """Sizes that the configuration does not determine; they are saved with a policy."""
+        del policy
+        return {}
+
+
+def active_weights(
+    active: Float[Array, "envs objectives"], number: int
+) -> Float[Array, "n 1 objectives"]:
+    """Active weights for every transition: those of each environment in turn, if there are many."""
+    envs = active.shape[0]
+    if envs == 1:
+        return jnp.broadcast_to(active[0], (number, 1, active.shape[1]))
+    return active[jnp.arange(number) % envs][:, None]

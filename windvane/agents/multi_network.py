@@ -1,7 +1,7 @@
 """Multi-Network (MN, the paper's Algorithm 2): a set of policies, one network each.
 
 The network in training is the active weights' own. When they change it joins the set if it is the
-best for any weights met so far, and training goes on from the set's best for the new ones.
+best for any weights met so far, and training continues from the set's best for the new ones.
 """
 
 from typing import Any, ClassVar, Literal, NamedTuple, final, get_args
@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, final, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
-from windvane.agents.core import Agent, Change, Networks
+from windvane.agents.core import Agent, Networks, WeightChange
 from windvane.batching import together, where
-from windvane.envs.environment import Environment
 from windvane.errors import InputError, choose, is_number, require_positive_int
 from windvane.networks import Dense, QNetwork
 
@@ -21,65 +20,67 @@ Reuse = Literal["full", "partial"]
 
 
 class PolicySet(eqx.Module):
-    """Networks and their values at the start; only places that are `held` mean anything."""
+    """Networks and their values at the start of an episode; only entries in the `mask` count."""
 
     networks: PyTree[Array]
-    values: Float[Array, "room objectives"]
-    held: Bool[Array, " room"]
+    values: Float[Array, "policies objectives"]
+    mask: Bool[Array, " policies"]
 
 
 @final
 class MultiNetwork(Agent):
-    """MN. It holds `room` networks: for the paper's, 9 MB each and run.
+    """MN. It holds `max_policies` networks: for the paper's, 9 MB each per run.
 
-    When there is no room for one more, the policy that is best for the fewest weights gives way.
-    The optimiser's momentum stays through a change.
+    When the set is full, the policy that is best for the fewest weights is replaced. The optimiser's
+    momentum stays through a change.
     """
 
     kappa: float = 0.01
     """By how much a policy of the set must be better than a newer one to stand against it."""
     reuse: Reuse = eqx.field(static=True, default="full")
     """Whether a policy's last layers are copied, too, or begin at random."""
-    room: int = eqx.field(static=True, default=24)
+    max_policies: int = eqx.field(static=True, default=24)
+    """Most policies in the set."""
     conditioned: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         choose("reuse", self.reuse, get_args(Reuse))
-        require_positive_int("the room for policies", self.room)
-        if is_number(self.kappa) and self.kappa < 0:
-            raise InputError(f"kappa must be 0 or more, not {self.kappa!r}")
+        require_positive_int("max_policies", self.max_policies, 4096)
+        traced = isinstance(self.kappa, jax.Array)
+        if not traced and not (is_number(self.kappa) and self.kappa >= 0):
+            raise InputError(f"kappa must be a number of at least 0, not {self.kappa!r}")
 
-    def remember(self, network: QNetwork) -> PolicySet:
+    def init_agent_state(self, network: QNetwork) -> PolicySet:
         """No policies yet."""
-        blank = jax.tree.map(lambda leaf: jnp.zeros((self.room, *leaf.shape)), network)
+        number = self.max_policies
+        blank = jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape)), network)
         objectives = network.head.value.bias.size
-        return PolicySet(
-            blank, jnp.zeros((self.room, objectives)), jnp.zeros(self.room, dtype=bool)
-        )
+        return PolicySet(blank, jnp.zeros((number, objectives)), jnp.zeros(number, dtype=bool))
 
     def on_change(
-        self, networks: Networks, change: Change, env: Environment[Any], key: Key[Array, ""]
+        self, networks: Networks, change: WeightChange, observe: Any, key: Key[Array, ""]
     ) -> Networks:
         """Lines 26 to 33. At a step at which no run's weights change, nothing is done or copied."""
 
-        def switch(networks: Networks, change: Change, key: Key[Array, ""]) -> Networks:
-            return self._switch(networks, change, env, key)
+        def switch(networks: Networks, change: WeightChange, key: Key[Array, ""]) -> Networks:
+            return self._switch(networks, change, observe(change.start), key)
 
-        return together(change.happened, switch, networks, change, key)
+        return together(change.changed, switch, networks, change, key)
 
     def _switch(
-        self, networks: Networks, change: Change, env: Environment[Any], key: Key[Array, ""]
+        self, networks: Networks, change: WeightChange, start: Array, key: Key[Array, ""]
     ) -> Networks:
         online, target, policies = networks
-        value = self.stateless_value(online, env.observe(change.start), change.before)
+        value = self.stateless_value(online, start, change.old)
+        history = change.history
         admission = admit(
-            policies.values, policies.held, value, *change.encountered.held, self.kappa
+            policies.values, policies.mask, value, history.vectors, history.mask, self.kappa
         )
-        policies = _insert(policies, online, value, admission, change.happened)
-        source = best_policy(policies.values, policies.held, change.after)
+        policies = _insert(policies, online, value, admission, change.changed)
+        source = best_policy(policies.values, policies.mask, change.new)
         picked = self.copy(_at(policies.networks, source), key)
         # A run whose values are not numbers has no policies.
-        switched = change.happened & policies.held.any()
+        switched = change.changed & policies.mask.any()
         return Networks(where(switched, picked, online), where(switched, picked, target), policies)
 
     def stateless_value(
@@ -100,44 +101,83 @@ class MultiNetwork(Agent):
         )
         return eqx.tree_at(lambda n: (n.head.value, n.head.advantage), network, fresh)
 
+    def policy_network(
+        self,
+        networks: Networks,
+        start: Num[Array, "..."] | None,
+        weights: Float[Array, " objectives"],
+    ) -> "BestOfSet":
+        """The set, and the network in training as one more policy of it."""
+        if start is None:
+            raise InputError("the policy of mn needs an observation at the start of an episode")
+        policies = networks.agent_state
+        value = self.stateless_value(networks.online, start, weights)
+        old, new = (policies.networks, policies.values), (networks.online, value)
+        held = policies.mask
+        both = jax.tree.map(lambda many, one: jnp.concatenate([many[held], one[None]]), old, new)
+        return BestOfSet(*both)
+
+    def policy_template(self, network: Any, sizes: dict[str, int]) -> "BestOfSet":
+        """A set of as many networks as were saved."""
+        number = sizes.get("policies", 1)
+        stacked = jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape)), network)
+        return BestOfSet(stacked, jnp.zeros((number, network.head.value.bias.size)))
+
+    def policy_sizes(self, policy: Any) -> dict[str, int]:
+        """How many policies there are."""
+        return {"policies": len(policy.values)}
+
+
+@final
+class BestOfSet(eqx.Module):
+    """Networks of which the one with the best value at the start, for the weights, answers."""
+
+    networks: QNetwork
+    values: Float[Array, "policies objectives"]
+
+    def __call__(self, observation: Array, weights: Array) -> Float[Array, "actions outputs"]:
+        """Q-values of one observation for one weight vector."""
+        best = best_policy(self.values, jnp.ones(len(self.values), bool), weights)
+        return _at(self.networks, best)(observation, weights)
+
 
 class Admission(NamedTuple):
-    """Whether a newcomer is added, to which place, and who is held then."""
+    """Whether a policy is added, at which index, and which policies the set holds then."""
 
     added: Bool[Array, ""]
-    place: Int[Array, ""]
-    held: Bool[Array, " room"]
+    index: Int[Array, ""]
+    mask: Bool[Array, " policies"]
 
 
 def admit(
-    values: Float[Array, "room objectives"],
-    held: Bool[Array, " room"],
+    values: Float[Array, "policies objectives"],
+    mask: Bool[Array, " policies"],
     value: Float[Array, " objectives"],
     past: Float[Array, "weights objectives"],
-    met: Bool[Array, " weights"],
+    known: Bool[Array, " weights"],
     kappa: float | Float[Array, ""],
 ) -> Admission:
-    """Lines 26 to 29: compare a newcomer with the set by the `past` weights that were `met`.
+    """Lines 26 to 29: compare a policy with the set by the `past` weights that are `known`.
 
-    It is best where V.w > max V'.w - kappa. Added if that holds anywhere, it takes the place of a
+    It is best where V.w > max V'.w - kappa. Added if that holds anywhere, it takes the index of a
     policy that is left best for none, else of the one that is best for the fewest.
     """
-    scores = jnp.where(held, _dot(past[:, None], values), -jnp.inf)
+    scores = jnp.where(mask, _dot(past[:, None], values), -jnp.inf)
     best = scores.max(1)
-    won = met & (_dot(past, value) > best - kappa)
-    lost = met & ~won
-    best_for = (lost[:, None] & held & (scores == best[:, None])).sum(0)
-    place = jnp.argmin(best_for)
-    return Admission(won.any(), place, (best_for > 0).at[place].set(True))
+    won = known & (_dot(past, value) > best - kappa)
+    lost = known & ~won
+    best_for = (lost[:, None] & mask & (scores == best[:, None])).sum(0)
+    index = jnp.argmin(best_for)
+    return Admission(won.any(), index, (best_for > 0).at[index].set(True))
 
 
 def best_policy(
-    values: Float[Array, "room objectives"],
-    held: Bool[Array, " room"],
+    values: Float[Array, "policies objectives"],
+    mask: Bool[Array, " policies"],
     weights: Float[Array, " objectives"],
 ) -> Int[Array, ""]:
-    """Line 31: the place of the policy whose value is the largest for some weights."""
-    return jnp.argmax(jnp.where(held, _dot(values, weights), -jnp.inf))
+    """Line 31: the index of the policy whose value is the largest for some weights."""
+    return jnp.argmax(jnp.where(mask, _dot(values, weights), -jnp.inf))
 
 
 def _insert(
@@ -145,18 +185,18 @@ def _insert(
     network: QNetwork,
     value: Float[Array, " objectives"],
     admission: Admission,
-    happened: Bool[Array, ""],
+    changed: Bool[Array, ""],
 ) -> PolicySet:
-    added, place = happened & admission.added, admission.place
+    added, index = changed & admission.added, admission.index
     old, new = (policies.networks, policies.values), (network, value)
     # Written in any case, perhaps as it was: to choose between old and new would copy all.
-    row = where(added, new, _at(old, place))
-    networks, values = jax.tree.map(lambda rows, one: rows.at[place].set(one), old, row)
-    return PolicySet(networks, values, jnp.where(added, admission.held, policies.held))
+    row = where(added, new, _at(old, index))
+    networks, values = jax.tree.map(lambda rows, one: rows.at[index].set(one), old, row)
+    return PolicySet(networks, values, jnp.where(added, admission.mask, policies.mask))
 
 
-def _at(stacked: Any, place: Int[Array, ""]) -> Any:
-    return jax.tree.map(lambda rows: rows[place], stacked)
+def _at(stacked: Any, index: Int[Array, ""]) -> Any:
+    return jax.tree.map(lambda rows: rows[index], stacked)
 
 
 def _dot(a: Float[Array, "..."], b: Float[Array, "..."]) -> Float[Array, "..."]:

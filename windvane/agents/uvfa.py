@@ -1,35 +1,35 @@
-"""UVFA adapted to dynamic weights: a conditioned network with one scalar value an action."""
+"""UVFA adapted to dynamic weights: a conditioned network with one scalar value per action."""
 
 from typing import Any, ClassVar, final
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from windvane.agents.core import Agent, Encountered
-from windvane.envs.environment import Environment
+from windvane.agents.core import Agent, WeightHistory
 from windvane.networks import Architecture
+from windvane.spec import EnvSpec
 
 
 @final
 class UVFA(Agent):
-    """Learns Q(s, a; w) of the scalarised reward, for random encountered weights."""
+    """Learns Q(s, a; w) of the scalarised reward, for random past weights."""
 
     conditioned: ClassVar[bool] = True
 
-    def build(self, env: Environment[Any], architecture: Architecture, key: Key[Array, ""]) -> Any:
-        """One output an action."""
-        return architecture.build(env, 1, self.conditioned, key)
+    def build(self, spec: EnvSpec, architecture: Architecture, key: Key[Array, ""]) -> Any:
+        """One output per action."""
+        return architecture.build(spec, 1, self.conditioned, key)
 
     def training_weights(
         self,
-        active: Float[Array, " objectives"],
-        encountered: Encountered,
+        active: Float[Array, "envs objectives"],
+        history: WeightHistory,
         key: Key[Array, ""],
         number: int,
     ) -> Float[Array, "n m objectives"]:
-        """Random encountered weights."""
+        """Random past weights."""
         del active
-        return encountered.sample(key, number)[:, None]
+        return history.sample(key, number)[:, None]
 
     def scalarise(
         self, q: Float[Array, "actions outputs"], weights: Float[Array, " objectives"]

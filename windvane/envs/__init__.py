@@ -4,11 +4,11 @@ from windvane.registry import Entry, Registry
 
 ENVS = Registry("env", {
     "minecart": Entry(
-        "Minecart", "windvane.envs.minecart:Minecart.build", "Mine ore, sell it, save fuel.",
+        "Minecart", "windvane.envs.factories:minecart", "Mine ore, sell it, save fuel.",
         about={"preset": "paper-minecart", "sparse_every": 50_000},
     ),
     "dst": Entry(
-        "Deep Sea Treasure", "windvane.envs.deep_sea_treasure:DeepSeaTreasure.build",
+        "Deep Sea Treasure", "windvane.envs.factories:deep_sea_treasure",
         "Dive for a treasure; richer ones lie further away.",
         about={"preset": "paper-dst", "sparse_every": 5_000},
     ),

@@ -3,7 +3,9 @@
 State, dynamics, reward and the three known maps. Pictures live in `deep_sea_treasure_drawing`.
 """
 
+import warnings
 from collections import deque
+from pathlib import Path
 from typing import ClassVar
 
 import equinox as eqx
@@ -28,6 +30,7 @@ MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 FLOOR = -10.0
 """How the maps below mark sea floor; any negative number does."""
 
+MAX_MAP_BYTES = 8 * 2**20
 MOST_PIXEL_CELLS = 4096
 """Pixel observations keep a frame of 7 kB for every cell."""
 
@@ -165,6 +168,29 @@ class DeepSeaTreasure(PixelObservations[DeepSeaTreasureState], Renderable[DeepSe
         return deep_sea_treasure_drawing.draw_submarine(
             scenery, self.sea_map.shape[0], state.position, state.previous_position
         )
+
+
+def read_map(name: str) -> "str | np.ndarray":
+    """The name of a known map, or the table of numbers that a text file holds."""
+    if name in MAPS:
+        return name
+    path = Path(name)
+    try:
+        if not path.exists():
+            raise InputError(f"unknown map {name!r:.80}; choose {', '.join(MAPS)} or a text file")
+        if path.stat().st_size > MAX_MAP_BYTES:
+            raise InputError(f"the map {path} is too large: at most {MAX_MAP_BYTES // 2**20} MiB")
+        with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
+            table = np.loadtxt(path.read_text().splitlines(), ndmin=2)
+    except OSError as error:
+        raise InputError(f"cannot read the map {str(path)!r:.120}: {error.strerror}") from error
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"the map {path} is not a table of numbers: {error}") from error
+    if table.size == 0:
+        raise InputError(f"the map {path} is not a table of numbers: it is empty")
+    return table
 
 
 def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Int32, Key
 
 from windvane.batching import where
 from windvane.envs.environment import Environment
+from windvane.transition import Transition
 
 State = TypeVar("State")
 
@@ -23,26 +24,6 @@ class EpisodeState(eqx.Module, Generic[State]):
 
     state: State
     time: Int32[Array, ""]
-
-
-class Transition(eqx.Module, Generic[State]):
-    """One step of an episode.
-
-    `next_state` is where the step really led, also when the episode ended there and the driver
-    went on with another: bootstrap from it unless `terminated`.
-    """
-
-    state: State
-    action: Int[Array, ""]
-    reward: Float[Array, " objectives"]
-    next_state: State
-    terminated: Bool[Array, ""]
-    truncated: Bool[Array, ""]
-
-    @property
-    def ended(self) -> Bool[Array, ""]:
-        """Whether the episode ended with this step, one way or the other."""
-        return self.terminated | self.truncated
 
 
 def start(env: Environment[State], key: Key[Array, ""]) -> EpisodeState[State]:

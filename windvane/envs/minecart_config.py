@@ -97,9 +97,9 @@ class MinecartConfig:
         )
         return MinecartConfig(mines, self.capacity, self.ore_colours)
 
-    def to_json(self, path: str | Path) -> None:
-        """Write the instance to a file that `from_json` and MO-Gymnasium read."""
-        data = {
+    def to_dict(self) -> dict[str, Any]:
+        """The instance as plain values, which `from_dict` and MO-Gymnasium understand."""
+        return {
             "capacity": self.capacity,
             "mine_cnt": len(self.mines),
             "ore_cnt": self.num_ores,
@@ -109,7 +109,10 @@ class MinecartConfig:
                 for m in self.mines
             ],
         }
-        Path(path).write_text(json.dumps(data, indent=2, default=float) + "\n")
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the instance to a file that `from_json` and MO-Gymnasium read."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=2, default=float) + "\n")
 
     @staticmethod
     def from_json(path: str | Path) -> "MinecartConfig":

@@ -124,6 +124,11 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         Only `ExplorationReplay` looks at `score`.
         """
 
+    whole_trajectories = False
+
+    def close_trajectory(self, state):
+        return state
+
     @abstractmethod
     def size(self, state: State) -> Int[Array, ""]:
         """Number of transitions held."""

@@ -1,48 +1,65 @@
 """What a training run is made of, as plain values: checked, written to JSON and read back.
 
-What may not live here: how the parts are built from it (see `parts`), or anything that trains.
+What may not live here: how parts are built from it (see `build`), or anything that trains.
 """
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import jax
 
+from windvane.agents import AGENTS
+from windvane.envs.resolve import check_env
 from windvane.errors import LARGEST_COUNT, InputError, choose, is_number, require_int
+from windvane.files import read_json
+from windvane.registry import CUSTOM, Arguments
+from windvane.replay import REPLAYS
+from windvane.schedules import check_schedule
+from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
-    AgentName,
-    EnvName,
     ObservationName,
     PrecisionName,
-    PresetName,
-    ReplayName,
-    ReuseName,
     Settings,
-    WeightsName,
+    VectorMode,
 )
 
-if TYPE_CHECKING:
-    from windvane.training.loop import Trainer
-
-FORMAT = 1
+FORMAT = 2
 """Raised when the meaning of a written configuration changes."""
+
+MAX_RUNS = 10_000
+"""Runs that one training may have."""
+
+PARTS = ("env", "agent", "replay", "schedule")
+"""The parts of a run that have a registry and arguments."""
 
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
     """A training run, checked. The defaults are the paper's for Minecart, as `paper-minecart`."""
 
+    custom: Any = ()
+    """Parts that are objects made in Python, by kind: their type and a fingerprint."""
+
     def __post_init__(self) -> None:
+        for part in PARTS:
+            name = f"{part}_args"
+            self._set(name, Arguments(getattr(self, name), name))
+        self._set("custom", Arguments(self.custom, "custom"))
+        check_env(self.env)
+        AGENTS.check(self.agent)
+        REPLAYS.check(self.replay)
+        self._set("schedule", _check_schedules(self.schedule))
         for name, choices in _CHOICES.items():
             _choose(name, getattr(self, name), choices)
-        self._set("weights", _check_kinds(self.weights))
-        for name, least in _WHOLE.items():
+        if not isinstance(self.oracle, bool):
+            raise InputError(f"oracle must be true or false, not {self.oracle!r}")
+        for name, most in _WHOLE.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
-                self._set(name, require_int(name, value, least, LARGEST_COUNT))
+                self._set(name, require_int(name, value, 1, most))
         for name, allowed in _NUMBERS.items():
             self._set(name, allowed.check(name, getattr(self, name)))
         self._set("seeds", _check_seeds(self.seeds))
@@ -57,14 +74,24 @@ class TrainConfig(Settings):
                 f"steps must be a multiple of update_interval, {self.update_interval}, "
                 f"not {self.steps}"
             )
+        if self.update_interval % self.num_envs and self.num_envs % self.update_interval:
+            raise InputError(
+                f"of num_envs, {self.num_envs}, and update_interval, {self.update_interval}, one "
+                "must be a multiple of the other"
+            )
+        if self.steps % self.cycle_steps:
+            raise InputError(
+                f"steps must be a multiple of {self.cycle_steps}, the steps of a cycle, "
+                f"not {self.steps}"
+            )
         if self.batch_size > self.capacity:
             raise InputError(
                 f"batch_size must be at most the capacity, {self.capacity}, not {self.batch_size}"
             )
-        if self.weights_every is not None and len(self.kinds) > 1:
+        if self.schedule_args and len(self.schedules) > 1:
             raise InputError(
-                "weights_every counts steps for sparse and episodes for regular weights: choose "
-                f"one of them, not {' and '.join(self.kinds)}, or leave it out"
+                "schedule_args are for one schedule: choose one of "
+                f"{' and '.join(self.schedules)}, or leave them out"
             )
         if self.replay != "standard" and self.capacity < 2:
             raise InputError(f"capacity must be at least 2 for {self.replay}, not {self.capacity}")
@@ -73,92 +100,123 @@ class TrainConfig(Settings):
                 f"epsilon_end must be at most epsilon_start, {self.epsilon_start:g}, "
                 f"not {self.epsilon_end:g}"
             )
+        if len(self.seed_numbers) * len(self.schedules) > MAX_RUNS:
+            raise InputError(f"a training may have at most {MAX_RUNS:,} runs")
+
+    @property
+    def cycle_steps(self) -> int:
+        """Steps of one cycle: act and observe so often, then learn."""
+        return max(self.update_interval, self.num_envs)
 
     @property
     def seed_numbers(self) -> tuple[int, ...]:
-        """The seeds, for each kind of weight changes."""
+        """The seeds, for each schedule."""
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
     @property
-    def kinds(self) -> tuple[WeightsName, ...]:
-        """The kinds of weight changes."""
-        return (self.weights,) if isinstance(self.weights, str) else self.weights
+    def schedules(self) -> tuple[str, ...]:
+        """The schedules by name."""
+        return (self.schedule,) if isinstance(self.schedule, str) else self.schedule
 
     @property
     def runs(self) -> tuple["TrainConfig", ...]:
-        """Each of the runs side by side, as a configuration of that run alone."""
+        """Each of the runs, as a configuration of that run alone."""
         return tuple(
-            replace(self, weights=kind, seeds=(seed,))
-            for kind in self.kinds
+            replace(self, schedule=schedule, seeds=(seed,))
+            for schedule in self.schedules
             for seed in self.seed_numbers
         )
 
     @property
     def run_names(self) -> tuple[str, ...]:
-        """A name for each run: its seed and, where they differ in it, its weight changes."""
-        several = len(self.kinds) > 1
+        """A name for each run: its seed and, where they differ in it, its schedule."""
+        several = len(self.schedules) > 1
         return tuple(
-            f"{f'{kind}-' if several else ''}seed-{seed}"
-            for kind in self.kinds
+            f"{f'{_file_name(schedule)}-' if several else ''}seed-{seed}"
+            for schedule in self.schedules
             for seed in self.seed_numbers
         )
 
     def resolved(self) -> "TrainConfig":
-        """The same with nothing left to the machine, so that it can go on elsewhere."""
+        """The same with nothing left to the machine, so that it can be resumed elsewhere."""
         if self.precision != "auto":
             return self
         on_cpu = jax.default_backend() == "cpu"
         return replace(self, precision="float32" if on_cpu else "bfloat16")
 
-    def build(self, **own: Any) -> "Trainer":
-        """The parts of the run; `env`, `agent`, `replay` and `weights` may be the user's own."""
-        from windvane.training.parts import make_trainer
-
-        return make_trainer(self, **own)
-
     @staticmethod
     def preset(name: str, **changes: Any) -> "TrainConfig":
         """The paper's settings, or others by name, with some of them changed."""
-        _choose("preset", name, get_args(PresetName))
+        _choose("preset", name, tuple(PRESETS))
         known = {field.name for field in fields(TrainConfig)}
         for change in changes:
             choose("setting", change, sorted(known))
-        return TrainConfig(**(_PRESETS[name] | changes))
+        return TrainConfig(**(PRESETS[name] | changes))
+
+    @staticmethod
+    def for_env(env: str, **changes: Any) -> "TrainConfig":
+        """The settings that suit an environment, with some of them changed."""
+        return TrainConfig.preset(preset_for(check_env(env)), **({"env": env} | changes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
-        return {"format": FORMAT, **asdict(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"format": FORMAT} | {
+            name: value.to_json() if isinstance(value, Arguments) else value
+            for name, value in values.items()
+        }
 
     @staticmethod
     def from_json(values: Any, source: str = "the configuration") -> "TrainConfig":
         """The configuration that `to_json` was called on; `source` is for complaints."""
-        if not isinstance(values, dict) or not isinstance(values.get("format"), int):
+        form = values.get("format") if isinstance(values, dict) else None
+        if not isinstance(values, dict) or not isinstance(form, int) or isinstance(form, bool):
             raise InputError(f"{source} is no configuration of a training run")
-        if values["format"] > FORMAT:
+        if form > FORMAT:
             raise InputError(
-                f"{source} was written by a newer Windvane (format {values['format']}, and this "
-                f"one reads up to {FORMAT}): install a newer one"
+                f"{source} was written by a newer Windvane (format {form}, and this one reads up "
+                f"to {FORMAT}): install a newer one"
             )
+        values = _from_format_1(values) if form < 2 else values
         known = {field.name for field in fields(TrainConfig)}
         rest = {name: value for name, value in values.items() if name != "format"}
-        unknown = sorted(set(rest) - known)
+        unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
             raise InputError(f"{source} has an unknown setting {unknown[0]!r}")
-        for name in ("seeds", "weights"):
+        for name in ("seeds", "schedule"):
             if isinstance(rest.get(name), list):
                 rest[name] = tuple(rest[name])
-        return TrainConfig(**rest)
+        try:
+            return TrainConfig(**rest)
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from error
 
     @staticmethod
     def load(path: str | Path) -> "TrainConfig":
         """Read a JSON file."""
-        try:
-            values = json.loads(Path(path).read_text())
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-        except ValueError as error:
-            raise InputError(f"{path} is not JSON: {error}") from error
-        return TrainConfig.from_json(values, str(path))
+        return TrainConfig.from_json(read_json(Path(path)), str(path))
+
+
+def _from_format_1(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as the first format named them, under their names of today."""
+    old = dict(values)
+    moved = {
+        "agent_args": ({"kappa": 0.01, "reuse": "full", "room": 24}, {"room": "max_policies"}),
+        "replay_args": ({"trajectories": None}, {}),
+        "schedule_args": ({"weights_every": None}, {"weights_every": "every"}),
+    }
+    for name, (defaults, names) in moved.items():
+        given = {key: old.pop(key) for key in defaults if key in old}
+        changed = {key: value for key, value in given.items() if value != defaults[key]}
+        if name == "agent_args" and old.get("agent") != "mn":
+            changed = {}  # only mn looked at them
+        if name == "replay_args" and old.get("replay", "der") != "der":
+            changed = {}
+        old[name] = {names.get(key, key): value for key, value in changed.items()}
+    for before, now in {"weights": "schedule", "encountered": "weight_history_size"}.items():
+        if before in old:
+            old[now] = old.pop(before)
+    return old
 
 
 @dataclass(frozen=True)
@@ -186,20 +244,19 @@ class _Range:
 
 
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "env": get_args(EnvName),
     "observation": get_args(ObservationName),
-    "agent": get_args(AgentName),
-    "replay": get_args(ReplayName),
-    "reuse": get_args(ReuseName),
     "precision": get_args(PrecisionName),
+    "vector_mode": get_args(VectorMode),
 }
-_OPTIONAL = ("weights_every", "trajectories")
+_OPTIONAL = ("frame_size", "time_limit", "evaluate_every")
 _WHOLE = dict.fromkeys(
-    (*_OPTIONAL, "steps", "epsilon_steps", "batch_size", "update_interval", "target_interval",
-     "learning_starts", "encountered", "room", "width", "depth", "encoder_depth", "capacity",
-     "chunk"),
-    1,
-)  # fmt: skip
+    ("steps", "epsilon_steps", "update_interval", "target_interval", "learning_starts", "chunk",
+     "time_limit", "evaluate_every"),
+    LARGEST_COUNT,
+) | {
+    "batch_size": 65_536, "weight_history_size": 2**24, "capacity": 2**27, "width": 16_384,
+    "depth": 64, "encoder_depth": 64, "num_envs": 4_096, "frame_stack": 64, "frame_size": 1_024,
+}  # fmt: skip
 _POSITIVE, _SHARE = _Range(0, open_low=True), _Range(0, 1)
 _NUMBERS = {
     "gamma": _Range(0, 1, open_low=True),
@@ -209,29 +266,9 @@ _NUMBERS = {
     "epsilon_start": _SHARE,
     "epsilon_end": _SHARE,
     "reward_scale": _POSITIVE,
-    "kappa": _Range(0),
-    "priority_exponent": _Range(0),
+    "priority_exponent": _Range(0, 100),
     "priority_offset": _POSITIVE,
     "checkpoint_seconds": _Range(0),
-}
-
-_PAPER_DST: dict[str, Any] = {
-    "env": "dst",
-    "steps": 100_000,
-    "gamma": 0.95,
-    "epsilon_start": 0.1,
-    "epsilon_end": 0.01,
-    "epsilon_steps": 10_000,
-    "batch_size": 16,
-    "reward_scale": 0.01,
-    "capacity": 10_000,
-}
-_PRESETS: dict[str, dict[str, Any]] = {
-    "paper-minecart": {},
-    "paper-dst": _PAPER_DST,
-    # Of the paper's learning rate and last exploration most of the regret on features would come.
-    "quick-dst": _PAPER_DST
-    | {"observation": "features", "width": 64, "learning_rate": 0.005, "epsilon_end": 0.001},
 }
 
 
@@ -241,23 +278,29 @@ def _choose(name: str, value: Any, choices: Collection[str]) -> None:
     choose(name, value, choices)
 
 
-def _check_kinds(weights: Any) -> WeightsName | tuple[WeightsName, ...]:
-    kinds = tuple(weights) if isinstance(weights, list | tuple) else (weights,)
-    if not kinds:
-        raise InputError("there must be at least one kind of weight changes, and the list is empty")
-    for kind in kinds:
-        _choose("weights", kind, get_args(WeightsName))
-    if len(set(kinds)) < len(kinds):
-        raise InputError(f"weights must differ from one another, not {list(kinds)}")
-    return kinds[0] if len(kinds) == 1 else kinds
+def _check_schedules(schedule: Any) -> str | tuple[str, ...]:
+    names = tuple(schedule) if isinstance(schedule, list | tuple) else (schedule,)
+    if not names:
+        raise InputError("there must be at least one schedule, and the list is empty")
+    for name in names:
+        check_schedule(name)
+    if len(set(names)) < len(names):
+        raise InputError(f"schedules must differ from one another, not {list(names)}")
+    return names[0] if len(names) == 1 else names
 
 
 def _check_seeds(seeds: Any) -> int | tuple[int, ...]:
     if not isinstance(seeds, list | tuple):
-        return require_int("the number of seeds", seeds, 1)
+        return require_int("the number of seeds", seeds, 1, MAX_RUNS)
     if not seeds:
         raise InputError("there must be at least one seed, and the list of seeds is empty")
     numbers = tuple(require_int("a seed", seed, 0, LARGEST_COUNT) for seed in seeds)
     if len(set(numbers)) < len(numbers):
         raise InputError(f"seeds must differ from one another, not {list(numbers)}")
     return numbers
+
+
+def _file_name(schedule: str) -> str:
+    """A schedule's name as part of a file's."""
+    name = schedule.removeprefix(CUSTOM)
+    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)

@@ -1,8 +1,8 @@
-"""Records of episodes: from what a chunk told to rows, to Parquet, and back.
+"""Records of episodes: from the step infos of a chunk to rows, to Parquet, and back.
 
-While a run goes on its records lie in part files, one for the steps between two checkpoints and
-named by them. A part is written before the checkpoint that ends it: after a crash, parts beyond the
-checkpoint that the run goes on from are out of date and are written anew.
+While a run is in progress its records lie in part files, one for the steps between two checkpoints
+and named by them. A part is written before the checkpoint that ends it: after a crash, parts beyond
+the checkpoint that the run resumes from are out of date and are written anew.
 """
 
 import re
@@ -11,16 +11,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from windvane.errors import InputError
 from windvane.files import UNFINISHED, write_whole
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
-from windvane.training.loop import Step
+from windvane.training.fused import StepInfo
 
 Records = dict[str, np.ndarray]
 """A table: columns of equal length by name."""
@@ -29,54 +28,54 @@ EPISODES = "episodes.parquet"
 _PARTS = "records"
 _PART = re.compile(r"steps-(\d+)-(\d+)\.parquet")
 
-Optimal = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
+OptimalValue = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
 
 
 def episode_rows(
-    told: Step,
-    first: int,
+    infos: StepInfo,
+    start: int,
     seeds: Int[np.ndarray, " runs"],
-    before: Int[np.ndarray, " runs"],
-    optimal: Optimal,
+    episodes: Int[np.ndarray, " runs"],
+    optimal_value: OptimalValue,
 ) -> Records:
-    """One row for each episode that ended in a chunk, by step and then by run.
+    """One row per episode that ended in a chunk, by step and then by run.
 
-    `told` has axes of steps and runs, `first` is the chunk's first step, `before` the number of
-    episodes that each run has had, and `optimal` gives the best value for rows of weights.
+    `infos` has axes of steps and runs, `start` is the chunk's first step, `episodes` the number of
+    episodes that each run had before, and `optimal_value` gives the best value for rows of weights.
     """
-    ended = np.asarray(told.ended)
+    ended = np.asarray(infos.ended)
     at, run = np.nonzero(ended)
 
-    def of(values: Array) -> np.ndarray:
+    def column(values: Any) -> np.ndarray:
         return np.asarray(values)[at, run]
 
-    weights, returns = of(told.weights), of(told.returns)
-    best = optimal(weights)
-    earned = (weights.astype(float) * returns).sum(-1)
-    episode = (before + np.cumsum(ended, axis=0))[at, run] - 1
+    weights, returns = column(infos.weights), column(infos.returns)
+    best = optimal_value(weights)
+    utility = (weights.astype(float) * returns).sum(-1)
+    episode = (episodes + np.cumsum(ended, axis=0))[at, run] - 1
     return {
         "run": run.astype(np.int32),
         "seed": seeds[run].astype(np.int64),
         "episode": episode.astype(np.int32),
-        "step": (first + at + 1).astype(np.int32),
-        "length": of(told.length).astype(np.int32),
-        **{f"weights_{i}": column for i, column in enumerate(weights.T)},
-        **{f"return_{i}": column for i, column in enumerate(returns.T)},
+        "step": (start + at + 1).astype(np.int32),
+        "length": column(infos.length).astype(np.int32),
+        **{f"weights_{i}": values for i, values in enumerate(weights.T)},
+        **{f"return_{i}": values for i, values in enumerate(returns.T)},
         "optimal": best,
-        "regret": best - earned,
-        "epsilon": of(told.epsilon),
-        "loss": of(told.loss),
+        "regret": best - utility,
+        "utility": utility,
+        "epsilon": column(infos.epsilon),
+        "loss": column(infos.loss),
     }
 
 
-def replay_content(replay: ReplayBuffer[Any], states: Any) -> Records | None:
+def replay_content(replay: ReplayBuffer[Any], states: list[Any]) -> Records | None:
     """The returns of the trajectories that the runs' diverse buffers hold (Figure 3, middle)."""
     if not (isinstance(replay, DiverseReplay) and isinstance(replay.signature, ReturnSignature)):
         return None
     tables = []
-    for run in range(jax.tree.leaves(states)[0].shape[0]):
-        halves = replay.signatures(jax.tree.map(lambda leaf, run=run: leaf[run], states))
-        for diverse, returns in enumerate(halves):
+    for run, state in enumerate(states):
+        for diverse, returns in enumerate(replay.signatures(state)):
             rows = {"run": np.full(len(returns), run), "diverse": np.full(len(returns), diverse)}
             rows = {name: column.astype(np.int32) for name, column in rows.items()}
             columns = {f"return_{i}": column for i, column in enumerate(returns.T)}
@@ -95,7 +94,7 @@ class RecordWriter:
     """Gathers the rows of a run folder and writes them, a part at each checkpoint."""
 
     def __init__(self, folder: Path, step: int):
-        """Go on from `step`: parts that reach beyond it are removed."""
+        """Resume from `step`: parts that reach beyond it are removed."""
         self._folder, self._from = folder / _PARTS, step
         self._tables: list[Records] = []
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +142,8 @@ def read_records(folder: str | Path) -> Records:
 
     Of a run that is not finished, up to its last checkpoint. The columns: `run`, `seed`,
     `episode`, `step` (the run's steps when the episode ended), `length`, `weights_0` and so on,
-    `return_0` and so on (discounted and scaled), `optimal`, `regret`, `epsilon`, `loss`.
+    `return_0` and so on (discounted and scaled), `optimal`, `regret`, `utility` (weights times
+    returns), `epsilon`, `loss`. `optimal` and `regret` are NaN where the optimum is not known.
     """
     folder = Path(folder)
     if (folder / EPISODES).exists():

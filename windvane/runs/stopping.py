@@ -3,28 +3,22 @@
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import jax
-
-POLL = 0.005
-"""Seconds between two looks at whether a chunk is done."""
-
 
 class TrainingStopped(KeyboardInterrupt):
-    """Training was asked to stop; the message says how to go on."""
+    """Training was interrupted; the message says how to resume."""
 
 
 class StopRequest:
-    """Whether somebody has asked for an end."""
+    """Whether an interruption was asked for."""
 
     asked: bool = False
 
     def handle(self, number: int, frame: Any) -> None:
-        """What a signal leads to."""
+        """Handle a signal."""
         del number, frame
         if self.asked:
             raise KeyboardInterrupt
@@ -52,10 +46,3 @@ def stop_request() -> Iterator[StopRequest]:
             outer = getattr(handler, "__self__", None)
             if request.asked and isinstance(outer, StopRequest):
                 outer.asked = True
-
-
-def wait_for(tree: Any) -> None:
-    """Wait until arrays are computed, open to signals: a plain wait hears none before its end."""
-    for leaf in jax.tree.leaves(tree):
-        while not leaf.is_ready():
-            time.sleep(POLL)

@@ -1,4 +1,4 @@
-"""Checkpoints: the complete state of all runs in one file, from which they go on bit by bit.
+"""Checkpoints: the complete state of all runs in one file, from which they resume bit by bit.
 
 A file is an uncompressed NumPy archive: arrays by number and a JSON header. The archive has a
 checksum for every array, and loading never runs code. Written whole or not at all, and the last two
@@ -21,9 +21,10 @@ from jaxtyping import Array
 
 from windvane.errors import InputError, in_one_line
 from windvane.files import UNFINISHED, make_folder, write_whole
+from windvane.training.fused_session import from_format_1, to_format_1
 from windvane.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 """Checkpoints that are kept."""
 
@@ -97,12 +98,15 @@ def read(path: Path, like: Any) -> Checkpoint:
                 f"{path} was written by a newer Windvane (version {header['version']}): "
                 "install that one"
             )
+        first_format = header["format"] == 1
+        like = to_format_1(like) if first_format else like
         abstract, static = eqx.partition(like, _is_array)
         wanted, structure = jax.tree.flatten(abstract)
         if len(header["arrays"]) != len(wanted):
             raise ValueError(f"it has {len(header['arrays'])} arrays, not {len(wanted)}")
         leaves = [_from_numpy(arrays[f"array{i}"], leaf) for i, leaf in enumerate(wanted)]
-    return Checkpoint(header["step"], eqx.combine(jax.tree.unflatten(structure, leaves), static))
+    runs = eqx.combine(jax.tree.unflatten(structure, leaves), static)
+    return Checkpoint(header["step"], from_format_1(runs) if first_format else runs)
 
 
 def saved(folder: Path) -> list[Path]:
@@ -111,7 +115,7 @@ def saved(folder: Path) -> list[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove all checkpoints of a run folder, once there is nothing to go on with."""
+    """Remove all checkpoints of a run folder, once there is nothing to resume."""
     for path in [*saved(folder), *(folder / _FOLDER).glob(f"*{UNFINISHED}")]:
         path.unlink()
     if (folder / _FOLDER).exists():
@@ -131,7 +135,7 @@ def _to_numpy(leaf: Array) -> np.ndarray:
 
 
 def _from_numpy(array: np.ndarray, like: Any) -> Array:
-    # A copy of JAX's own, which can be given up to a compiled program.
+    # A copy of JAX's own, which can be donated to a compiled program.
     leaf = jnp.array(array)
     leaf = jax.random.wrap_key_data(leaf) if _is_key(like) else leaf
     if leaf.shape != like.shape or leaf.dtype != like.dtype:

@@ -1,0 +1,65 @@
+"""Fingerprints of objects made in Python: two objects with equal parameters have the same.
+
+They tell whether the object that a run is resumed or evaluated with is the one it was trained with.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def fingerprint(value: Any) -> str:
+    """Sixteen letters and digits that depend on a value's type and on all of its parameters."""
+    digest = hashlib.sha256()
+    _add(digest, value, 0)
+    return digest.hexdigest()[:16]
+
+
+def type_name(value: Any) -> str:
+    """Module and name of a value's type."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _add(digest: Any, value: Any, depth: int) -> None:
+    def say(text: str) -> None:
+        digest.update(text.encode())
+        digest.update(b"\0")
+
+    if depth > 20:
+        return say("...")
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        value = jax.random.key_data(value)
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        array = np.asarray(value)
+        say(f"array {array.dtype} {array.shape}")
+        return digest.update(array.tobytes()) if array.dtype != object else None
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return say(repr(value))
+    if isinstance(value, Mapping):
+        say(f"mapping {len(value)}")
+        for name in sorted(value, key=str):
+            say(str(name))
+            _add(digest, value[name], depth + 1)
+        return None
+    if isinstance(value, list | tuple):
+        say(f"sequence {len(value)}")
+        for item in value:
+            _add(digest, item, depth + 1)
+        return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        say(type_name(value))
+        for field in dataclasses.fields(value):
+            say(field.name)
+            _add(digest, getattr(value, field.name, None), depth + 1)
+        return None
+    if callable(value) and hasattr(value, "__qualname__"):
+        return say(f"{value.__module__}.{value.__qualname__}")
+    if hasattr(value, "observation_space") and hasattr(value, "action_space"):
+        say(f"{type_name(value)} {value.observation_space} {value.action_space}")
+        described = getattr(value, "spec", None)
+        return say(str(getattr(described, "id", "")) + str(getattr(described, "kwargs", "")))
+    return say(type_name(value))

@@ -1,0 +1,43 @@
+"""How an agent learns: numbers and their meaning. The field docstrings are help texts."""
+
+from dataclasses import dataclass, fields
+
+import jax
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """How an agent learns: the appendix's table for Minecart; `paper-dst` changes some of it."""
+
+    gamma: float = 0.98
+    """Discount factor."""
+    learning_rate: float = 0.02
+    """Learning rate of stochastic gradient descent."""
+    momentum: float = 0.9
+    """Nesterov momentum coefficient."""
+    clip_norm: float = 1.0
+    """Gradients are scaled down to at most this norm."""
+    epsilon_start: float = 1.0
+    """Probability of a random action at the first step."""
+    epsilon_end: float = 0.05
+    """Probability of a random action after `epsilon_steps`."""
+    epsilon_steps: int = 100_000
+    """Steps over which exploration falls linearly."""
+    batch_size: int = 64
+    """Transitions per gradient step."""
+    update_interval: int = 4
+    """Steps per gradient step."""
+    target_interval: int = 150
+    """Gradient steps between copies of the network to the target network."""
+    learning_starts: int = 100
+    """Steps before the first gradient step."""
+    reward_scale: float = 1.0
+    """Factor that rewards are multiplied by before anything is learned from or reported of them."""
+    weight_history_size: int = 16_384
+    """Past weight vectors kept for training; of more, a uniform sample."""
+
+
+# A number may be an array, as in a sweep over learning rates in one program.
+jax.tree_util.register_dataclass(
+    Hyperparameters, [field.name for field in fields(Hyperparameters)], []
+)

@@ -1,0 +1,1 @@
+"""Run folders: training from the outside, with records, checkpoints, resuming and results."""

@@ -1,0 +1,68 @@
+"""What a run folder is: the configuration that claims it, and the objects that it was run with."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from windvane.errors import InputError
+from windvane.files import make_folder, read_json, write_whole
+from windvane.training.config import PARTS, TrainConfig
+
+CONFIG = "config.json"
+OPTIMAL = "optimal-values.json"
+"""A coverage set that the user handed over, discounted and not scaled."""
+_OBJECTS_1 = "own-parts.json"
+"""How the first format named objects made in Python: the class of each, by kind."""
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder holds a training run."""
+    try:
+        return (folder / CONFIG).exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {str(folder)!r:.120}: {reason}") from error
+
+
+def load_config(folder: Path) -> TrainConfig:
+    """The configuration of a run folder."""
+    if not is_run_folder(folder):
+        raise InputError(f"there is no training run in {folder}")
+    config = TrainConfig.load(folder / CONFIG)
+    old = folder / _OBJECTS_1
+    if not old.exists():
+        return config
+    names = read_json(old)
+    kinds = {"weights": "schedule"}
+    good = isinstance(names, dict) and all(
+        kinds.get(kind, kind) in PARTS and isinstance(name, str) for kind, name in names.items()
+    )
+    if not good:
+        raise InputError(f"{old} must name the classes of custom parts, not {names!r:.80}")
+    known = {kinds.get(kind, kind): {"type": name} for kind, name in names.items()}
+    return replace(config, custom=known)
+
+
+def create_run_folder(
+    folder: Path, config: TrainConfig, optimal: list[list[float]] | None
+) -> Path:
+    """Make a run folder, unless there is a run in it."""
+    if is_run_folder(folder):
+        raise InputError(
+            f"there is a training run in {folder} already: choose another folder, or resume it "
+            f"with: windvane resume {folder}"
+        )
+    make_folder(folder)
+    if optimal is not None:
+        values = json.dumps(optimal)
+        write_whole(folder / OPTIMAL, lambda file: file.write(values.encode()))
+    text = json.dumps(config.to_json(), indent=2) + "\n"
+    write_whole(folder / CONFIG, lambda file: file.write(text.encode()))
+    return folder
+
+
+def load_optimal(folder: Path) -> Any:
+    """The coverage set that was handed over with a run, or None."""
+    path = folder / OPTIMAL
+    return read_json(path) if path.exists() else None

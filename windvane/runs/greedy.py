@@ -1,0 +1,118 @@
+"""Greedy evaluations during training: their curve, and the best policy kept beside the last."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windvane.evaluation import Evaluation, evaluate
+from windvane.files import make_folder
+from windvane.policy import Policy
+from windvane.runs.records import Records, concatenate, read_table, write_table
+from windvane.runs.result import EVALUATIONS, policy_path
+from windvane.training.build import Training
+from windvane.training.session import Session
+
+
+@dataclass
+class GreedyEvaluations:
+    """What greedy evaluations of all runs came to so far; without any, nothing happens."""
+
+    training: Training | None
+    folder: Path | None
+    optimal: Any = None
+    tables: list[Records] = field(default_factory=list)
+    policies: dict[int, tuple[float, Policy]] = field(default_factory=dict)
+
+    @staticmethod
+    def resume(
+        training: Training, folder: Path | None, step: int, optimal: Any
+    ) -> "GreedyEvaluations":
+        """Continue from what a folder holds of the steps before."""
+        found = GreedyEvaluations(training, folder, optimal)
+        if folder is None or not (folder / EVALUATIONS).exists():
+            return found
+        table = read_table(folder / EVALUATIONS)
+        kept = table["step"] <= step
+        found.tables = [{name: column[kept] for name, column in table.items()}]
+        for run, name in enumerate(training.config.run_names):
+            path, scores = policy_path(folder, name, best=True), table["utility"][kept]
+            mine = scores[table["run"][kept] == run]
+            if path.exists() and mine.size:
+                objects = {"agent": training.learner.agent} if training.config.custom else {}
+                found.policies[run] = (float(mine.max()), _load(path, training, objects))
+        return found
+
+    @staticmethod
+    def read(folder: Path, names: tuple[str, ...], given: dict[str, Any]) -> "GreedyEvaluations":
+        """What a finished training holds."""
+        found = GreedyEvaluations(None, folder)
+        if (folder / EVALUATIONS).exists():
+            found.tables = [read_table(folder / EVALUATIONS)]
+            given = {name: part for name, part in given.items() if name in ("env", "agent", "trust")}
+            for run, name in enumerate(names):
+                path = policy_path(folder, name, best=True)
+                if path.exists():
+                    found.policies[run] = (0.0, Policy.load(path, **given))
+        return found
+
+    @property
+    def rows(self) -> Records | None:
+        """One row per evaluation and run, or None if there was none."""
+        return concatenate(self.tables) if self.tables else None
+
+    @property
+    def best(self) -> tuple[Policy, ...] | None:
+        """The best policy of each run so far."""
+        policies = tuple(policy for _, (_, policy) in sorted(self.policies.items()))
+        return policies or None
+
+    def consider(self, session: Session, start: int, stop: int) -> None:
+        """Evaluate all runs if an evaluation fell due between two steps."""
+        if self.training is None or self.training.config.evaluate_every is None:
+            return
+        config, learner = self.training.config, self.training.learner
+        every = self.training.config.evaluate_every
+        if start // every == stop // every and stop != config.steps:
+            return
+        for run, one in enumerate(config.runs):
+            policy = Policy(
+                learner.spec, learner.agent, session.policy_network(run), one,
+                one.seed_numbers[0], step=stop, world=self.training.world,
+            )  # fmt: skip
+            found = evaluate(policy, seed=0, optimal=self.optimal)
+            self.tables.append(_row(run, one.seed_numbers[0], stop, found))
+            score = float(found.utility.mean())
+            if run not in self.policies or score > self.policies[run][0]:
+                self.policies[run] = score, policy
+                if self.folder is not None:
+                    path = policy_path(self.folder, config.run_names[run], best=True)
+                    make_folder(path.parent)
+                    policy.save(path)
+
+    def write(self) -> None:
+        """Write the curve into the run folder."""
+        if self.folder is not None and self.rows is not None:
+            write_table(self.folder / EVALUATIONS, self.rows)
+
+
+def _row(run: int, seed: int, step: int, found: Evaluation) -> Records:
+    values = {
+        "run": np.int32(run),
+        "seed": np.int64(seed),
+        "step": np.int32(step),
+        "utility": found.utility.mean(),
+        "worst_utility": found.utility.min(),
+        "regret": found.regret.mean(),
+        "worst_regret": found.regret.max(),
+        "never_ending": np.float64(found.never_ending.mean()),
+    }
+    return {name: np.asarray([value]) for name, value in values.items()}
+
+
+def _load(path: Path, training: Training, objects: dict[str, Any]) -> Policy:
+    del objects
+    custom = training.config.custom
+    given = {"agent": training.learner.agent} if "agent" in custom else {}
+    return Policy.load(path, trust=True, **given)

@@ -1,0 +1,147 @@
+"""What training leaves: records of episodes, regret, policies; and the summary in a run folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windvane.errors import InputError
+from windvane.files import make_folder, read_json, write_whole
+from windvane.policy import Policy
+from windvane.runs.folder import load_config
+from windvane.runs.records import Records, write_table
+from windvane.training.config import TrainConfig
+
+SUMMARY = "summary.json"
+POLICIES = "policies"
+BEST = "best"
+"""Folder, within that of the policies, of those with the best greedy evaluation."""
+CONTENT = "replay-content.parquet"
+EVALUATIONS = "evaluations.parquet"
+
+
+@dataclass(frozen=True)
+class RunMeans:
+    """A mean over the episodes of each run: of all, and of those in the last quarter of steps.
+
+    It is NaN where there was no episode, or where the quantity is not known.
+    """
+
+    overall: np.ndarray
+    last_quarter: np.ndarray
+
+
+def run_means(records: Records, column: str, runs: int, steps: int) -> RunMeans:
+    """Mean of a column of each run in records of `steps` steps."""
+    late = records["step"] > 0.75 * steps
+    masks = [records["run"] == run for run in range(runs)]
+    values = records[column]
+    return RunMeans(
+        np.asarray([_mean(values[mask]) for mask in masks]),
+        np.asarray([_mean(values[mask & late]) for mask in masks]),
+    )
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished training; `failed` are the runs that diverged and stopped learning, from 0 on."""
+
+    config: TrainConfig
+    records: Records
+    policies: tuple[Policy, ...]
+    failed: tuple[int, ...]
+    folder: Path | None = None
+    content: Records | None = None
+    """What diverse buffers held in the end: one row per trajectory, with its run, whether it is in
+    the diverse half, and its discounted return."""
+    evaluations: Records | None = None
+    """Greedy evaluations during training: one row per evaluation and run."""
+    best: tuple[Policy, ...] | None = None
+    """The policies with the best greedy evaluation, where there were evaluations."""
+
+    @property
+    def regret(self) -> RunMeans:
+        """Regret of each run, discounted and scaled; NaN where the optimum is not known."""
+        return run_means(self.records, "regret", len(self.config.runs), self.config.steps)
+
+    @property
+    def utility(self) -> RunMeans:
+        """Weights times discounted, scaled return of each run."""
+        return run_means(self.records, "utility", len(self.config.runs), self.config.steps)
+
+    @property
+    def sentence(self) -> str | None:
+        """About runs that diverged, if any did."""
+        if not self.failed:
+            return None
+        names = self.config.run_names
+        these = ", ".join(names[run] for run in self.failed)
+        others = len(names) - len(self.failed)
+        return (
+            f"{len(self.failed)} of {len(names)} runs diverged ({these}): their loss or gradient "
+            f"was not finite, and they stopped learning there; the other {others} continued"
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the policies and then the summary, which says that all is there."""
+        make_folder(folder / POLICIES)
+        for name, policy in zip(self.config.run_names, self.policies, strict=True):
+            policy.save(policy_path(folder, name))
+        if self.content is not None:
+            write_table(folder / CONTENT, self.content)
+        summary = {
+            "steps": self.config.steps,
+            "runs": list(self.config.run_names),
+            "failed": list(self.failed),
+            "episodes": len(self.records["step"]),
+            "regret": _plain(self.regret.overall),
+            "regret_last_quarter": _plain(self.regret.last_quarter),
+            "utility": _plain(self.utility.overall),
+            "utility_last_quarter": _plain(self.utility.last_quarter),
+        }
+        text = json.dumps(summary, indent=2) + "\n"
+        write_whole(folder / SUMMARY, lambda file: file.write(text.encode()))
+
+
+def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
+    """Where the policy of a run is kept."""
+    where = folder / POLICIES / BEST if best else folder / POLICIES
+    return where / f"{run_name}.safetensors"
+
+
+def load_policies(
+    folder: Path, *, best: bool | None = False, **given: Any
+) -> tuple[Policy, ...]:
+    """The policies of a finished training, one per run: the last or the best ones; with `best=None`
+    the best where there are any. `given` is as in `Policy.load`.
+    """
+    names = load_config(folder).run_names
+    if not (folder / SUMMARY).exists():
+        raise InputError(
+            f"the training run in {folder} is not finished; resume it with: windvane resume {folder}"
+        )
+    if best is None:
+        best = all(policy_path(folder, name, True).exists() for name in names)
+    given = {name: part for name, part in given.items() if name in ("env", "agent", "trust")}
+    return tuple(Policy.load(policy_path(folder, name, best), **given) for name in names)
+
+
+def read_failed(folder: Path) -> tuple[int, ...]:
+    """The runs that a finished training lists as diverged."""
+    path = folder / SUMMARY
+    summary = read_json(path)
+    failed = summary.get("failed") if isinstance(summary, dict) else None
+    if not isinstance(failed, list) or not all(type(run) is int and run >= 0 for run in failed):
+        raise InputError(f"{path} has no list of runs that failed")
+    return tuple(failed)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Numbers for JSON, which knows no NaN."""
+    return [float(value) if np.isfinite(value) else None for value in values]

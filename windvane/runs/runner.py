@@ -1,0 +1,367 @@
+"""Training from the outside: chunks one after another, records, checkpoints, stopping, resuming.
+
+A run folder holds `config.json`, and while training is in progress `records/` and `checkpoints/`;
+in the end `episodes.parquet`, `policies/`, `summary.json` and, with DER, `replay-content.parquet`.
+With greedy evaluations there are `evaluations.parquet` and `policies/best/`, too.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from windvane.agents.core import Agent
+from windvane.envs.environment import Environment
+from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
+from windvane.errors import InputError
+from windvane.evaluation import check_values, optimal_value_fn
+from windvane.files import alone, make_folder
+from windvane.live import LiveWeights
+from windvane.machine import use_compilation_cache
+from windvane.policy import Policy, given_again
+from windvane.progress import progress_display, say
+from windvane.registry import Arguments
+from windvane.replay.buffer import ReplayBuffer
+from windvane.runs import checkpoint, records
+from windvane.runs.checkpoint import Checkpoint
+from windvane.runs.display import training_display
+from windvane.runs.folder import (
+    CONFIG,
+    create_run_folder,
+    load_config,
+    load_optimal,
+)
+from windvane.runs.greedy import GreedyEvaluations
+from windvane.runs.records import OptimalValue, Records, RecordWriter, episode_rows, replay_content
+from windvane.runs.result import CONTENT, SUMMARY, Result, load_policies, read_failed
+from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
+from windvane.schedules import WeightSchedule
+from windvane.training.build import Training, build, describe_custom
+from windvane.training.config import PARTS, TrainConfig
+from windvane.training.fused import StepInfo
+from windvane.training.host import EnvironmentFailed
+from windvane.training.presets import preset_for
+from windvane.training.session import Session
+
+
+def train(
+    env: Any = "minecart",
+    agent: Agent | str | None = None,
+    *,
+    replay: ReplayBuffer[Any] | str | None = None,
+    schedule: Any = None,
+    weights: Any = None,
+    out: str | Path | None = None,
+    optimal: Any = None,
+    progress: bool = True,
+    console: Console | None = None,
+    **settings: Any,
+) -> Result:
+    """Train one or many runs and return their records, regret, utility and policies.
+
+    `env` is a name (`"minecart"`, `"dst"`, `"mo:four-room-v0"`, a Gymnasium id, an import path), a
+    native `Environment`, a Gymnasium environment with a vector reward, or a whole `TrainConfig`.
+    `agent` and `replay` are names or objects. `schedule` is a name, several names (every seed is
+    then trained with each), a `WeightSchedule`, `LiveWeights`, or a function of the episode and the
+    step; `weights` is a fixed vector. `settings` are any others of `TrainConfig`, such as `steps`
+    and `seeds`. `optimal` are optimal values for environments without an oracle: a coverage set of
+    discounted, unscaled value vectors, or a function of weights.
+
+    With `out`, a folder, everything is written there and can be resumed after any interruption (see
+    `resume`). Progress is shown on standard error, or on `console`.
+    """
+    console = console or Console(stderr=True, quiet=not progress)
+    use_compilation_cache()
+    config, custom = _configure(env, settings, agent, replay, _schedule(schedule, weights))
+    config = config.resolved()
+    training = build(config, trusted=PARTS, **custom)
+    values = None if optimal is None or callable(optimal) else check_values(optimal).tolist()
+    given = optimal if values is None else values
+    if out is None:
+        return _Run(training, None, console, given).run()
+    folder = create_run_folder(Path(out), config, values)
+    with alone(folder / CONFIG):
+        return _Run(training, folder, console, given).run()
+
+
+def resume(
+    folder: str | Path,
+    *,
+    trust: bool = False,
+    optimal: Any = None,
+    progress: bool = True,
+    console: Console | None = None,
+    **given: Any,
+) -> Result:
+    """Resume a training that was interrupted; its outcome is the same as without the interruption,
+    except in Gymnasium environments, whose open episodes begin anew.
+
+    Parts that were objects made in Python (`env`, `agent`, `replay`, `schedule`) must be given
+    again. Parts that are import paths are imported only with `trust`, or if they are given again by
+    name. A training that is finished is only read.
+    """
+    console = console or Console(stderr=True, quiet=not progress)
+    folder = Path(folder)
+    config = load_config(folder)
+    objects, trusted = given_again(config, given, trust)
+    if (folder / SUMMARY).exists():
+        checkpoint.remove(folder)
+        records.remove_parts(folder)
+        return read_result(folder, trust=trust, **given)
+    use_compilation_cache()
+    optimal = load_optimal(folder) if optimal is None else optimal
+    make_folder(folder)
+    with alone(folder / CONFIG):
+        training = build(config, trusted=trusted, **objects)
+        return _Run(training, folder, console, optimal).run()
+
+
+def read_result(folder: Path, **given: Any) -> Result:
+    """The result of a finished training, from its folder."""
+    config = load_config(folder)
+    found = records.read_records(folder)
+    policies = load_policies(folder, **given)
+    content = records.read_table(folder / CONTENT) if (folder / CONTENT).exists() else None
+    greedy = GreedyEvaluations.read(folder, config.run_names, given)
+    return Result(
+        config, found, policies, read_failed(folder), folder, content, greedy.rows, greedy.best
+    )
+
+
+class Chunk(NamedTuple):
+    """Steps from `start` on, up to but without `stop`."""
+
+    start: int
+    stop: int
+    learning: bool
+
+
+def chunks(config: TrainConfig) -> Iterator[Chunk]:
+    """The steps before learning starts, then pieces of equal length, then perhaps a rest.
+
+    Every length is compiled anew, so one without a rest is taken unless it would be very short.
+    """
+    cycle = config.cycle_steps
+    start = min(-(-config.learning_starts // cycle) * cycle, config.steps)
+    yield Chunk(0, start, False)
+    cycles = (config.steps - start) // cycle
+    most = max(min(config.chunk // cycle, cycles), 1)
+    least = max(most // 8, min(most // 2, 32))
+    near = (size for size in range(most, least, -1) if cycles % size == 0)
+    length = next(near, most) * cycle
+    for first in range(start, config.steps, length):
+        yield Chunk(first, min(first + length, config.steps), True)
+
+
+@dataclass
+class _Run:
+    """A training in progress."""
+
+    training: Training
+    folder: Path | None
+    console: Console
+    optimal: Any
+    greedy: GreedyEvaluations = field(init=False)
+
+    @property
+    def config(self) -> TrainConfig:
+        return self.training.config
+
+    def run(self) -> Result:
+        """Train to the end."""
+        optimal_value = self._optimal_value()
+        session = self.training.session()
+        try:
+            with stop_request() as stop:
+                return self._run(session, optimal_value, stop)
+        finally:
+            session.close()
+
+    def _run(self, session: Session, optimal_value: OptimalValue, stop: StopRequest) -> Result:
+        step = self._restore_or_init(session)
+        steps = self.config.steps
+        seeds = np.asarray([run.seed_numbers[0] for run in self.config.runs])
+        writer: RecordWriter | InMemoryWriter
+        writer = InMemoryWriter() if self.folder is None else RecordWriter(self.folder, step)
+        self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
+        with training_display(self.console, step, steps, len(seeds)) as show:
+            saved_at = time.monotonic()
+            for chunk in chunks(self.config):
+                if chunk.stop <= step:
+                    continue
+                # A version with other lengths may have stopped within this one.
+                start = max(chunk.start, step)
+                before = session.episodes
+                infos, failure = self._advance(session, start, chunk, stop)
+                step = start + len(np.asarray(infos.ended))
+                rows = episode_rows(infos, start, seeds, before, optimal_value)
+                writer.add(rows)
+                show(step, rows)
+                self.greedy.consider(session, start, step)
+                due = time.monotonic() - saved_at >= self.config.checkpoint_seconds
+                if self.folder is not None and (due or stop.asked or failure or step == steps):
+                    writer.write(step)
+                    self.greedy.write()
+                    checkpoint.save(self.folder, Checkpoint(step, session.state))
+                    saved_at = time.monotonic()
+                if failure is not None:
+                    raise InputError(f"{failure} ({self._resume_hint(step)})")
+                if stop.asked and step < steps:
+                    raise TrainingStopped(self._resume_hint(step))
+        return self._finish(session, writer)
+
+    def _restore_or_init(self, session: Session) -> int:
+        """Start from the newest checkpoint, or from nothing; the step that is."""
+        found = None
+        if self.folder is not None and checkpoint.saved(self.folder):
+            found = checkpoint.load(self.folder, session.template())
+        if found is None:
+            session.begin(None, 0)
+            return 0
+        if session.resume_note:
+            say(self.console, f"resuming at step {found.step:,}; {session.resume_note}")
+        session.begin(found.runs, found.step)
+        return found.step
+
+    def _advance(
+        self, session: Session, start: int, chunk: Chunk, stop: StopRequest
+    ) -> tuple[StepInfo, EnvironmentFailed | None]:
+        try:
+            infos = session.advance(start, chunk.stop, chunk.learning, lambda: stop.asked)
+        except EnvironmentFailed as failure:
+            return failure.infos, failure
+        except KeyboardInterrupt:
+            raise TrainingStopped(self._resume_hint(None)) from None
+        return infos, None
+
+    def _resume_hint(self, step: int | None) -> str:
+        at = "stopped at once" if step is None else f"stopped at step {step:,}"
+        if self.folder is None:
+            return f"{at}; nothing was kept, since no folder was given for it"
+        where = "from its last checkpoint " if step is None else ""
+        return f"{at}; resume {where}with: windvane resume {self.folder}"
+
+    def _finish(self, session: Session, writer: "RecordWriter | InMemoryWriter") -> Result:
+        rows = writer.finish()
+        failed = tuple(np.flatnonzero(session.failed).tolist())
+        policies = tuple(self._policy(session, run) for run in range(len(self.config.runs)))
+        content = replay_content(self.training.learner.replay, session.replay_states())
+        greedy = self.greedy
+        result = Result(
+            self.config, rows, policies, failed, self.folder, content, greedy.rows, greedy.best
+        )
+        if self.folder is not None:
+            greedy.write()
+            result.save(self.folder)
+            checkpoint.remove(self.folder)
+            records.remove_parts(self.folder)
+        return result
+
+    def _policy(self, session: Session, run: int) -> Policy:
+        learner, config = self.training.learner, self.config.runs[run]
+        network = session.policy_network(run)
+        world = self.training.world
+        return Policy(
+            learner.spec, learner.agent, network, config, config.seed_numbers[0], world=world
+        )
+
+    def _optimal_value(self) -> OptimalValue:
+        """The best scaled value for rows of weights; NaN where it is not known."""
+        config = self.config
+        if not config.oracle and self.optimal is None:
+            return lambda weights: np.full(len(weights), np.nan)
+        with progress_display(self.console) as progress:
+            return optimal_value_fn(
+                self.training.world, config.gamma, config.reward_scale, self.optimal, progress
+            )
+
+
+class InMemoryWriter:
+    """Rows of a training that is not written anywhere."""
+
+    def __init__(self) -> None:
+        """No rows yet."""
+        self._tables: list[Records] = []
+
+    def add(self, rows: Records) -> None:
+        """Keep rows."""
+        self._tables.append(rows)
+
+    def write(self, step: int) -> None:
+        """There is nowhere to write to."""
+
+    def finish(self) -> Records:
+        """All rows."""
+        return records.concatenate(self._tables)
+
+
+def _schedule(schedule: Any, weights: Any) -> Any:
+    """One of `schedule` and `weights`, with a fixed vector as its text."""
+    if weights is not None and schedule is not None:
+        raise InputError("give a schedule or fixed weights, not both")
+    given = schedule if weights is None else weights
+    vector = isinstance(given, np.ndarray) or (
+        isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
+        and all(isinstance(x, Real) and not isinstance(x, bool) for x in given)
+    )  # fmt: skip
+    if weights is not None and not vector:
+        raise InputError(f"weights must be one vector of numbers, not {weights!r:.80}")
+    return ",".join(repr(float(x)) for x in np.ravel(given)) if vector else given
+
+
+def _configure(
+    env: Any, settings: dict[str, Any], agent: Any, replay: Any, schedule: Any
+) -> tuple[TrainConfig, dict[str, Any]]:
+    """The configuration of all that has a name, and the parts that are objects."""
+    named: dict[str, Any] = {}
+    custom: dict[str, Any] = {}
+    for kind, part, types in (
+        ("agent", agent, Agent),
+        ("replay", replay, ReplayBuffer),
+        ("schedule", schedule, WeightSchedule | LiveWeights),
+    ):
+        if part is None:
+            continue
+        if isinstance(part, str) or (kind == "schedule" and isinstance(part, list | tuple)):
+            named[kind] = part
+        elif isinstance(part, types) or (kind == "schedule" and callable(part)):
+            custom[kind] = part
+        else:
+            raise InputError(f"{kind} must be a name or an object of its class, not {part!r:.80}")
+    base: dict[str, Any] = {}
+    if isinstance(env, TrainConfig):
+        base = {f.name: getattr(env, f.name) for f in fields(env)}
+        preset = "paper-minecart"
+    elif isinstance(env, str):
+        base, preset = {"env": check_env(env)}, preset_for(env)
+    else:
+        base, preset = _describe(env, custom)
+    changes = base | settings | named
+    changes |= describe_custom(custom) if custom else {}
+    return TrainConfig.preset(preset, **changes), custom
+
+
+def _describe(env: Any, custom: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Settings for an environment that is an object; one that no name rebuilds is custom."""
+    native = isinstance(env, Environment)
+    gymnasium = isinstance(env, GymnasiumEnv) or hasattr(env, "observation_space")
+    if not native and not gymnasium:
+        raise InputError(
+            "env must be a configuration, a name, a native environment or a Gymnasium environment, "
+            f"not {env!r:.80}"
+        )
+    shown = {"observation": env.observation} if native else {"observation": "auto"}
+    described = None if isinstance(env, GymnasiumEnv) else describe_env(env)
+    if described is None:
+        custom["env"] = env
+        return shown, "default"
+    name, args = described
+    return shown | {"env": name, "env_args": Arguments(args)}, preset_for(name)
+
+
+__all__ = ["InMemoryWriter", "chunks", "read_result", "resume", "train"]

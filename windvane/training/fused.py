@@ -1,0 +1,146 @@
+"""The fused driver: a learner, a native environment and a schedule in one compiled chunk, vmapped
+over runs. Nothing crosses to the host inside a chunk.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from windvane.envs.environment import Environment
+from windvane.envs.episodes import EpisodeState, advance, start
+from windvane.learning.learner import (
+    Learner,
+    LearnerState,
+    StepDraws,
+    reset_key,
+    weights_key,
+)
+from windvane.schedules import WeightSchedule
+
+
+class StepInfo(eqx.Module):
+    """What the host learns about one step: all that an episode's record needs when it `ended`."""
+
+    ended: Bool[Array, "*batch"]
+    length: Int[Array, "*batch"]
+    weights: Float[Array, "*batch objectives"]
+    returns: Float[Array, "*batch objectives"]
+    epsilon: Float[Array, "*batch"]
+    loss: Float[Array, "*batch"]
+
+
+class RunState(eqx.Module):
+    """Everything that one run is: its learner and its world."""
+
+    learner: LearnerState
+    episode: EpisodeState[Any]
+    episodes: Int[Array, ""]
+    schedule: PyTree[Array]
+    returns: Float[Array, " objectives"]
+
+
+class FusedDriver(eqx.Module):
+    """A learner in a native environment."""
+
+    learner: Learner
+    env: Environment[Any]
+    schedule: WeightSchedule
+
+    def init(self, seed: Int[Array, ""], schedule: PyTree[Array] = None) -> RunState:
+        """A run before its first step. `schedule` are arrays to use instead of the schedule's own,
+        for runs whose weights change in another way than those beside them.
+        """
+        key = jax.random.key(seed)
+        zero = jnp.zeros((), int)
+        schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
+        weights = self.weights(schedule, key, zero, zero)
+        return RunState(
+            learner=self.learner.init(key, weights[None]),
+            episode=start(self.env, reset_key(key)),
+            episodes=zero,
+            schedule=schedule,
+            returns=jnp.zeros(self.env.num_objectives),
+        )
+
+    def step(
+        self, run: RunState, step: Int[Array, ""], draws: StepDraws
+    ) -> tuple[RunState, StepInfo]:
+        """Act once, and observe what comes of it."""
+        learner, h = run.learner, self.learner.hyperparameters
+        action = self.learner.act(learner, run.episode.state, step, draws)
+        episode, transition = advance(self.env, run.episode, action, draws.env_key)
+        ended, time, weights = transition.ended, run.episode.time, learner.active_weights[0]
+        reward = transition.reward * h.reward_scale
+        returns = run.returns + h.gamma ** time.astype(jnp.float32) * reward
+        info = StepInfo(ended, time + 1, weights, returns, self.learner.epsilon(step), learner.loss)
+        episodes = run.episodes + ended.astype(int)
+        following = self.weights(run.schedule, learner.key, episodes, step + 1)
+        following = jnp.where(ended | self.schedule.changes_within_episodes, following, weights)
+        run = RunState(
+            learner=self.learner.observe(learner, transition, episode.state, following, draws),
+            episode=episode,
+            episodes=episodes,
+            schedule=run.schedule,
+            returns=jnp.where(ended, 0.0, returns),
+        )
+        return run, info
+
+    def weights(
+        self,
+        arrays: PyTree[Array],
+        key: Key[Array, ""],
+        episode: Int[Array, ""],
+        step: Int[Array, ""],
+    ) -> Float[Array, " objectives"]:
+        """The weights of an episode that begins now."""
+        schedule = eqx.combine(arrays, self.schedule)
+        return schedule.weights(weights_key(key), episode, step)
+
+
+class ChunkSpec(eqx.Module):
+    """Steps to take in one compiled program: `cycles` times `update_interval` from `start` on."""
+
+    start: Int[Array, ""]
+    cycles: int = eqx.field(static=True)
+    learning: bool = eqx.field(static=True)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def run_chunk(
+    program: tuple[FusedDriver, ChunkSpec], runs: RunState
+) -> tuple[RunState, StepInfo]:
+    """Take all runs some cycles further; the runs are donated.
+
+    The step infos have a leading axis of steps, then one of runs.
+    """
+    driver, chunk = program
+    learner = driver.learner
+    interval = learner.hyperparameters.update_interval
+    # An accelerator waits less between steps that are laid out one after another; for the few
+    # before learning starts that is not worth compiling.
+    unroll = interval if chunk.learning and jax.default_backend() != "cpu" else 1
+
+    def act(
+        runs: RunState, inputs: tuple[Int[Array, ""], StepDraws]
+    ) -> tuple[RunState, StepInfo]:
+        return jax.vmap(driver.step, (0, None, 0))(runs, *inputs)
+
+    def cycle(runs: RunState, begin: Int[Array, ""]) -> tuple[RunState, StepInfo]:
+        steps = begin + jnp.arange(interval)
+        sample = jax.vmap(jax.vmap(learner.sample_draws, (0, None)), (None, 0))
+        runs, infos = jax.lax.scan(
+            act, runs, (steps, sample(runs.learner.key, steps)), unroll=unroll
+        )
+        state, end = runs.learner, begin + interval
+        if chunk.learning:
+            state = jax.vmap(learner.learn, (0, None))(state, end)
+        state = learner.copy_target(state, end // interval)
+        return eqx.tree_at(lambda r: r.learner, runs, state), infos
+
+    runs, infos = jax.lax.scan(cycle, runs, chunk.start + interval * jnp.arange(chunk.cycles))
+    return runs, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), infos)

@@ -1,0 +1,134 @@
+"""Runs in progress in a native environment: one compiled chunk after another."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, PyTree
+
+from windvane.agents.core import WeightHistory
+from windvane.learning.learner import LearnerState
+from windvane.live import LiveWeights
+from windvane.training.fused import ChunkSpec, FusedDriver, RunState, StepInfo, run_chunk
+from windvane.training.session import Session
+
+POLL = 0.005
+"""Seconds between two looks at whether a chunk is done."""
+
+
+class FusedSession(Session):
+    """Runs in one compiled program, sharded over the devices where they can be."""
+
+    def __init__(
+        self,
+        driver: FusedDriver,
+        seeds: Int[np.ndarray, " runs"],
+        schedules: PyTree[Array],
+        live: LiveWeights | None = None,
+    ):
+        """`schedules` are the runs' schedule arrays; `live` replaces them before every chunk."""
+        self.driver, self._seeds, self._live = driver, seeds, live
+        self._inputs = (jnp.asarray(seeds, jnp.int32), schedules)
+        self._runs: Any = None
+
+    def template(self) -> RunState:
+        """Shapes of all runs."""
+        return eqx.filter_eval_shape(eqx.filter_vmap(self.driver.init), *self._inputs)
+
+    def begin(self, state: RunState | None, step: int) -> None:
+        """Place all runs on the devices."""
+        del step
+        if state is None:
+            initial = eqx.filter_jit(eqx.filter_vmap(self.driver.init))(*self._inputs)
+            # Copied, since one array may stand for two, and each is donated on its own.
+            state = jax.tree.map(jnp.copy, initial)
+        self._runs = shard_runs(state, len(self._seeds))
+
+    def advance(
+        self, start: int, stop: int, learning: bool, interrupted: Callable[[], bool]
+    ) -> StepInfo:
+        """One compiled chunk; it is never interrupted."""
+        del interrupted
+        interval = self.driver.learner.hyperparameters.update_interval
+        if self._live is not None:
+            vector = jnp.asarray(self._live.current())
+            every = jnp.broadcast_to(vector, (len(self._seeds), vector.size))
+            self._runs = eqx.tree_at(lambda r: r.schedule.vector, self._runs, every)
+        chunk = ChunkSpec(jnp.asarray(start), (stop - start) // interval, learning)
+        self._runs, infos = run_chunk((self.driver, chunk), self._runs)
+        wait_for(infos)
+        return infos
+
+    @property
+    def state(self) -> RunState:
+        """All runs."""
+        return self._runs
+
+    @property
+    def episodes(self) -> np.ndarray:
+        """Episodes that ended, per run."""
+        return np.asarray(self._runs.episodes)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Which runs diverged."""
+        return np.asarray(self._runs.learner.failed)
+
+    def policy_network(self, run: int) -> Any:
+        """What a run has learned so far, on one device."""
+        state = jax.tree.map(lambda leaf: leaf[run], self._runs.learner)
+        env = self.driver.env
+        start = env.observe(env.reset(jax.random.key(0)))
+        network = self.driver.learner.policy_network(state, start)
+        return jax.device_put(network, jax.local_devices()[0])
+
+    def replay_states(self) -> list[Any]:
+        """The replay buffer of each run."""
+        states = self._runs.learner.replay
+        return [
+            jax.tree.map(lambda leaf, run=run: leaf[run], states) for run in range(len(self._seeds))
+        ]
+
+
+def wait_for(tree: Any) -> None:
+    """Wait until arrays are computed, open to signals: a plain wait hears none before its end."""
+    for leaf in jax.tree.leaves(tree):
+        while not leaf.is_ready():
+            time.sleep(POLL)
+
+
+def shard_runs(runs: RunState, number: int) -> RunState:
+    """Share the runs out over the devices, where they can be shared evenly."""
+    devices = jax.local_devices()
+    share = max(n for n in range(1, len(devices) + 1) if number % n == 0)
+    if share == 1:
+        return runs
+    mesh = jax.sharding.Mesh(np.asarray(devices[:share]), ("runs",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("runs"))
+    return eqx.filter_shard(runs, sharding)
+
+
+def to_format_1(runs: RunState) -> tuple[Any, ...]:
+    """The parts of all runs in the order in which the first format of checkpoints has them."""
+    s = runs.learner
+    active = s.active_weights
+    first = jax.eval_shape(lambda a: a[:, 0], active)
+    return (
+        s.key, s.online, s.target, s.agent_state, s.optimiser, s.replay, runs.episode,
+        runs.episodes, runs.schedule, first, s.history, runs.returns, s.loss, s.failed,
+    )  # fmt: skip
+
+
+def from_format_1(parts: tuple[Any, ...]) -> RunState:
+    """The runs whose parts a checkpoint of the first format holds."""
+    (key, online, target, agent_state, optimiser, replay, episode, episodes, schedule, active,
+     history, returns, loss, failed) = parts  # fmt: skip
+    learner = LearnerState(
+        key, online, target, agent_state, optimiser, replay, active[:, None],
+        WeightHistory(history.vectors, history.size), loss, failed,
+    )  # fmt: skip
+    return RunState(learner, episode, episodes, schedule, returns)
