@@ -1,10 +1,10 @@
-"""What diverse replay remembers: the returns held by its two halves (the paper's Figure 3, middle).
+"""What diverse replay keeps: the returns in its two halves (the paper's Figure 3, middle).
 
     python -m examples.replay_content --out out/replay-content.png
 
 A cart follows the best plan for weights that change now and then, and sometimes tries another, as a
-trained agent would. Its steps go into a real `DiverseReplay`. The half that forgets by age ends up
-with what the last weights asked for; the diverse half still has something for all of them.
+trained agent would. Its steps are added to a `DiverseReplay`. In the end the first-in
+first-out half has what the last weights asked for; the diverse half still has something for all.
 """
 
 import argparse
@@ -31,7 +31,7 @@ GAMMA = 0.98
 
 @eqx.filter_jit
 def play_on(env, buffer, state, plans, best, key, steps: int, curiosity: float):
-    """Play the plan number `best` for `steps` steps, or for an episode another, and remember it."""
+    """Play the plan number `best` for `steps` steps, or another one for an episode, into replay."""
 
     def choose(key):
         other_key, choice_key = jax.random.split(key)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.replay.model import SlowDiverseReplay
 from tests.replay.streams import Stream, held, numbers_in, play, reward, start, stream
+from windvane.errors import InputError
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
 
@@ -79,23 +80,23 @@ def add(buffer: DiverseReplay, state: Any, number: Any, value: Any, ended: Any) 
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10_000), capacity=st.sampled_from([7, 40]), levels=st.just(1000))
 def test_step_by_step(seed: int, capacity: int, levels: int) -> None:
-    """No more than the capacity; whole trajectories in the diverse half; a rejected newcomer leaves
-    no trace there.
+    """No more than the capacity; whole trajectories in the diverse half; a rejected candidate
+    leaves no trace there.
     """
     items = stream(seed, 90, 8, 2, levels)
     episode = np.concatenate([[0], np.cumsum(items.ended)[:-1]])
     lengths = np.bincount(episode)
     buffer = diverse(capacity, 2)
     state = start(buffer, jax.random.key(0), 2)
-    begin, rejected = buffer._diverse_begin, 0
+    begin, rejected = buffer._diverse_start, 0
     for number, value, end in zip(items.numbers, items.rewards, items.ended, strict=True):
         after = add(buffer, state, jnp.asarray(number), jnp.asarray(value), jnp.asarray(end))
         assert int(buffer.size(after)) == len(held(after)) <= capacity
-        alive = np.asarray(after.rows.priorities.places).ravel()[begin : len(after.rows.words)] > 0
+        alive = np.asarray(after.rows.priorities.values).ravel()[begin : len(after.rows.data)] > 0
         mine = episode[numbers_in(after)[begin:][alive]]
         assert all((mine == which).sum() == lengths[which] for which in np.unique(mine))
         considered = after.diverse.considered > state.diverse.considered
-        if considered and np.array_equal(after.diverse.born, state.diverse.born):
+        if considered and np.array_equal(after.diverse.inserted_at, state.diverse.inserted_at):
             rejected += 1
             before, now = _diverse_half(state, begin), _diverse_half(after, begin)
             assert jax.tree.all(jax.tree.map(np.array_equal, before, now))
@@ -105,11 +106,17 @@ def test_step_by_step(seed: int, capacity: int, levels: int) -> None:
 
 def _diverse_half(state: Any, begin: int) -> Any:
     table = eqx.tree_at(lambda d: d.considered, state.diverse, jnp.zeros((), int))
-    priorities = np.asarray(state.rows.priorities.places).ravel()[begin:]
-    return jax.tree.map(np.asarray, table), np.asarray(state.rows.words)[begin:], priorities
+    priorities = np.asarray(state.rows.priorities.values).ravel()[begin:]
+    return jax.tree.map(np.asarray, table), np.asarray(state.rows.data)[begin:], priorities
 
 
-def test_under_vmap_as_run_by_run() -> None:
+def test_trajectories_are_bounded() -> None:
+    for wrong in (0, True, 2**31):
+        with pytest.raises(InputError, match=f"number of trajectories.*not {wrong}$"):
+            diverse(10, 2, trajectories=wrong)
+
+
+def test_vmapped_as_one_by_one() -> None:
     buffer = diverse(60, 2)
     streams = [stream(seed, 90, 12, 2, 50) for seed in range(4)]
     shortest = min(len(items.numbers) for items in streams)
@@ -122,8 +129,8 @@ def test_under_vmap_as_run_by_run() -> None:
 
         return jax.lax.scan(step, start(buffer, jax.random.key(0), 2), items)[0]
 
-    together = jax.jit(jax.vmap(run))(batched)
+    vmapped = jax.jit(jax.vmap(run))(batched)
     for index, own in enumerate(streams):
         alone = play(buffer, own)
-        mine = jax.tree.map(lambda leaf, i=index: leaf[i], together)
+        mine = jax.tree.map(lambda leaf, i=index: leaf[i], vmapped)
         assert jax.tree.all(jax.tree.map(np.array_equal, mine, alone))

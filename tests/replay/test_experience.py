@@ -47,7 +47,7 @@ def test_what_is_sampled_looks_as_it_did(make: Any, kind: str) -> None:
         ended = transitions.terminated | transitions.truncated
         state = jax.lax.scan(step, state, (numbered, ended))[0]
         numbers, experience = buffer.sample(state, key, 64).transitions
-        return numbers, experience, jax.vmap(lambda e: e.observe(env))(experience)
+        return numbers, experience, jax.vmap(lambda e: e.observations(env))(experience)
 
     numbers, experience, (before, after) = fill_and_sample(transitions)
     assert np.array_equal(before, np.asarray(seen)[numbers])

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.agents.core import Agent, Change, Networks
-from windvane.batching import together, where
+from windvane.batching import cond_any_in_place, where
 from windvane.envs.environment import Environment
 from windvane.errors import InputError, choose, is_number, require_positive_int
 from windvane.networks import Dense, QNetwork
@@ -65,7 +65,7 @@ class MultiNetwork(Agent):
         def switch(networks: Networks, change: Change, key: Key[Array, ""]) -> Networks:
             return self._switch(networks, change, env, key)
 
-        return together(change.happened, switch, networks, change, key)
+        return cond_any_in_place(change.happened, switch, networks, change, key)
 
     def _switch(
         self, networks: Networks, change: Change, env: Environment[Any], key: Key[Array, ""]

@@ -1,1 +1,4 @@
-"""Replay: storage with prioritised sampling, and the rules of what to keep."""
+"""Replay buffers: prioritised sampling and rules that decide which transitions are kept.
+
+Nothing here depends on `windvane.envs`, except `experience`.
+"""

@@ -1,8 +1,7 @@
-"""What a native environment's step leaves in a replay buffer: states, not pictures.
+"""What a replay buffer stores of a native environment's step: states, not frames.
 
-A picture is a pure function of the state, so it is drawn again when the step is sampled, and comes
-out the same to the last bit. A step of Minecart takes about a hundred bytes instead of the 27,648
-of its four frames.
+A frame is a pure function of the state, so it is rendered again, bit for bit, when the step is
+sampled. A step of Minecart takes about a hundred bytes instead of the 27,648 of its four frames.
 """
 
 from typing import Generic, TypeVar
@@ -18,7 +17,7 @@ State = TypeVar("State")
 
 
 class Experience(eqx.Module, Generic[State]):
-    """A step to learn from. After a truncated episode `terminated` is false: there is a future."""
+    """A step to learn from. If the episode was truncated, `terminated` is false."""
 
     state: State
     action: Int8[Array, "*batch"]
@@ -28,7 +27,7 @@ class Experience(eqx.Module, Generic[State]):
 
     @staticmethod
     def of(transition: Transition[State]) -> "Experience[State]":
-        """What is worth keeping of a transition."""
+        """The parts of a transition that learning needs."""
         return Experience(
             transition.state,
             transition.action.astype(jnp.int8),
@@ -37,9 +36,9 @@ class Experience(eqx.Module, Generic[State]):
             transition.terminated,
         )
 
-    def moments(self, env: Environment[State]) -> Num[Array, "..."]:
-        """What there was to see, moment by moment: three frames, the middle one of which is in the
-        observations before and after the step, or two feature vectors.
+    def frames(self, env: Environment[State]) -> Num[Array, "..."]:
+        """The frames of both observations: three, of which the middle one is in the observations
+        before and after the step, or two feature vectors.
         """
         if env.observation == "features":
             return jnp.stack([env.observe(self.state), env.observe(self.next_state)])
@@ -47,9 +46,9 @@ class Experience(eqx.Module, Generic[State]):
         _, following = env.views(self.next_state)
         return jnp.stack([env.frame(view) for view in (previous, current, following)])
 
-    def observe(self, env: Environment[State]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
-        """What the agent saw before and after the step."""
-        moments = self.moments(env)
+    def observations(self, env: Environment[State]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
+        """The observations before and after the step."""
+        frames = self.frames(env)
         if env.observation == "features":
-            return moments[0], moments[1]
-        return moments[:-1], moments[1:]
+            return frames[0], frames[1]
+        return frames[:-1], frames[1:]

@@ -16,13 +16,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.agents.core import Agent, Change, Encountered, Networks
-from windvane.batching import once, where
+from windvane.batching import cond_in_place, where
 from windvane.envs.environment import Environment
 from windvane.envs.episodes import EpisodeState, advance, start
 from windvane.networks import Architecture
-from windvane.replay.buffer import ReplayBuffer
+from windvane.replay.buffer import ReplayBuffer, ScoredReplay
 from windvane.replay.experience import Experience
-from windvane.replay.exploration import ExplorationReplay
 from windvane.training.settings import Hyperparameters
 from windvane.weights import WeightSchedule
 
@@ -156,8 +155,7 @@ class Trainer(eqx.Module):
         episode, transition = advance(self.env, run.episode, action, chance.world)
         reward = transition.reward * self.settings.reward_scale
         experience = eqx.tree_at(lambda e: e.reward, Experience.of(transition), reward)
-        score = self._leaving_score(run)
-        replay = self.replay.add(run.replay, experience, transition.ended, score)
+        replay = self._add_to_replay(run, experience, transition.ended)
         time = run.episode.time
         returns = run.returns + self.settings.gamma ** time.astype(jnp.float32) * reward
         told = Step(transition.ended, time + 1, run.active, returns, epsilon, run.loss)
@@ -195,10 +193,10 @@ class Trainer(eqx.Module):
         weights = self.agent.training_weights(
             run.active, run.encountered, weights_key, s.batch_size
         )
-        moments = jax.vmap(lambda e: e.moments(self.env), out_axes=1)(experience)
+        frames = jax.vmap(lambda e: e.frames(self.env), out_axes=1)(experience)
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, learned = grad(
-            run.online, run.target, moments, experience.action.astype(int), experience.reward,
+            run.online, run.target, frames, experience.action.astype(int), experience.reward,
             experience.terminated, weights, jnp.asarray(s.gamma),
         )  # fmt: skip
         row, unravel = _in_a_row(gradient)
@@ -209,7 +207,7 @@ class Trainer(eqx.Module):
         failed = run.failed | ~jnp.isfinite(learned.loss + optax.tree.norm(row))
         kept = where(failed, (run.online, run.optimiser), (online, optimiser))
         errors = jnp.where(failed, 0.0, learned.errors)
-        replay = self.replay.update_priorities(run.replay, batch.places, errors)
+        replay = self.replay.update_priorities(run.replay, batch.indices, errors)
         return eqx.tree_at(
             lambda r: (r.online, r.optimiser, r.replay, r.loss, r.failed),
             run,
@@ -226,11 +224,17 @@ class Trainer(eqx.Module):
         schedule = eqx.combine(arrays, self.schedule)
         return schedule.weights(weights_key(key), episode, step)
 
-    def _leaving_score(self, run: RunState) -> Float[Array, ""] | None:
-        """How exploratory the transition is that will leave the ring, for the rule that asks."""
-        if not isinstance(self.replay, ExplorationReplay):
-            return None
-        leaving = self.replay.leaving(run.replay)
+    def _add_to_replay(
+        self, run: RunState, experience: Experience[Any], ended: Bool[Array, ""]
+    ) -> PyTree[Array]:
+        """The replay state with one more step; a rule that asks for a score gets it."""
+        if isinstance(self.replay, ScoredReplay):
+            score = self._leaving_score(run, self.replay.leaving(run.replay))
+            return self.replay.add_scored(run.replay, experience, ended, score)
+        return self.replay.add(run.replay, experience, ended)
+
+    def _leaving_score(self, run: RunState, leaving: Experience[Any]) -> Float[Array, ""]:
+        """How exploratory the step is that leaves the ring: max_a Q.w - Q(a).w."""
         q = run.online(self.env.observe(leaving.state), run.active)
         values = self.agent.scalarise(q, run.active)
         return values.max() - values[leaving.action]
@@ -262,7 +266,7 @@ def run_chunk(
         if learning:
             runs = jax.vmap(trainer.learn, (0, None))(runs, end)
         due = end // interval % copying == 0
-        target = once(due, lambda _: runs.online, runs.target)
+        target = cond_in_place(due, lambda _: runs.online, runs.target)
         return eqx.tree_at(lambda r: r.target, runs, target), told
 
     runs, told = jax.lax.scan(cycle, runs, first + interval * jnp.arange(cycles))

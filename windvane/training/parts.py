@@ -62,19 +62,23 @@ def make_agent(config: TrainConfig) -> Agent:
 def make_replay(config: TrainConfig, env: Environment[Any]) -> ReplayBuffer[Any]:
     """The retention rule of that name."""
     capacity = config.capacity
-    alpha, epsilon = config.priority_exponent, config.priority_offset
+    exponent, offset = config.priority_exponent, config.priority_offset
     match config.replay:
         case "standard":
-            return StandardReplay(capacity, alpha=alpha, epsilon=epsilon)
+            return StandardReplay(capacity, priority_exponent=exponent, priority_offset=offset)
         case "sel":
-            return SelectiveReplay(capacity, alpha=alpha, epsilon=epsilon)
+            return SelectiveReplay(capacity, priority_exponent=exponent, priority_offset=offset)
         case "exp":
-            return ExplorationReplay(capacity, alpha=alpha, epsilon=epsilon)
+            return ExplorationReplay(capacity, priority_exponent=exponent, priority_offset=offset)
         case "der":
             signature = ReturnSignature(env.num_objectives, config.gamma)
             most = config.trajectories or max(capacity // 10, 1)
             return DiverseReplay(
-                capacity, signature, trajectories=most, alpha=alpha, epsilon=epsilon
+                capacity,
+                signature,
+                trajectories=most,
+                priority_exponent=exponent,
+                priority_offset=offset,
             )
 
 
