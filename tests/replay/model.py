@@ -56,6 +56,13 @@ class SlowDiverseReplay:
             self.ring.append(self.open_trajectory)
             self.open_trajectory = Trajectory()
 
+    def close_trajectory(self) -> None:
+        """The open trajectory goes on as one that has lost its beginning would."""
+        if self.open_trajectory.members:
+            self.open_trajectory.whole = False
+            self.ring.append(self.open_trajectory)
+            self.open_trajectory = Trajectory()
+
     def consider(self, candidate: Trajectory) -> None:
         candidates = [*self.diverse, candidate]
         while sum(len(t.members) for t in candidates) > self.half:

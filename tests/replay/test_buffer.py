@@ -156,3 +156,15 @@ def test_priorities_need_numbers(wrong: Any) -> None:
         check_buffer(10, wrong, 0.01)
     with pytest.raises(InputError, match="priority_offset must be a finite number"):
         check_buffer(10, 2.0, wrong)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_whole_trajectories_matter_to_diverse_replay_alone(rule: str) -> None:
+    assert RULES[rule](10).whole_trajectories == (rule == "diverse")
+
+
+@pytest.mark.parametrize("rule", ["standard", "selective", "exploration"])
+def test_other_rules_ignore_where_trajectories_are_closed(rule: str) -> None:
+    buffer = RULES[rule](10)
+    state = fill(buffer, KEY, jnp.arange(7), jnp.zeros(7))
+    assert buffer.close_trajectory(state) is state

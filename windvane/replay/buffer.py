@@ -6,7 +6,7 @@ Retention rules, in their own files, decide which rows are held; a row of priori
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import equinox as eqx
 import jax
@@ -111,6 +111,9 @@ class ReplayBuffer(eqx.Module, Generic[State]):
     priority_exponent: eqx.AbstractVar[float]
     priority_offset: eqx.AbstractVar[float]
 
+    whole_trajectories: ClassVar[bool] = False
+    """Whether transitions of one trajectory must be added one after another."""
+
     @abstractmethod
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> State:
         """An empty buffer for transitions like `example`; `key` is for rules that are random."""
@@ -126,6 +129,10 @@ class ReplayBuffer(eqx.Module, Generic[State]):
     @abstractmethod
     def write_index(self, state: State) -> Int[Array, ""]:
         """The index, in the ring of the newest transitions, of the next one."""
+
+    def close_trajectory(self, state: State) -> State:
+        """The open trajectory is abandoned: the next transition begins another."""
+        return state
 
     @property
     def ring_capacity(self) -> int:

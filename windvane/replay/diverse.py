@@ -13,7 +13,7 @@ place, one segment at a time. Neither step touches all rows, so that vmapped buf
 """
 
 import dataclasses
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import equinox as eqx
 import jax
@@ -31,7 +31,7 @@ from windvane.replay.signature import Signature
 
 
 class Trajectory(eqx.Module):
-    """One trajectory, or many; `whole` is false if it has lost its beginning."""
+    """One trajectory, or many; `whole` is false if its beginning or its end is missing."""
 
     length: Int[Array, "*many"]
     whole: Bool[Array, "*many"]
@@ -110,6 +110,8 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
     priority_exponent: float
     priority_offset: float
 
+    whole_trajectories: ClassVar[bool] = True
+
     def __init__(
         self,
         capacity: int,
@@ -179,6 +181,34 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         ring = self._make_room(state.ring, eviction)
         rows = rows.write(ring.write_index, transition)
         return DiverseReplayState(rows, self._append(ring, transition, ended), diverse)
+
+    def close_trajectory(self, state: DiverseReplayState) -> DiverseReplayState:
+        """The open trajectory is abandoned: the next transition begins another.
+
+        Its transitions stay in the ring until it is evicted, but as it is not whole it is then
+        dropped and not considered for the diverse half. If none is open, nothing changes.
+        """
+        ring = state.ring
+        is_open = ring.open_trajectory.length > 0
+        abandoned = Trajectory(
+            ring.open_trajectory.length, jnp.asarray(False), ring.open_trajectory.signature
+        )
+        tail = (ring.queue_start + ring.queue_length) % self.ring_capacity
+        # The end of a full queue is its start, which must not change: what is there is put back.
+        there = jax.tree.map(lambda leaf: leaf[tail], ring.queue)
+        queue = _put(ring.queue, tail, where(is_open, abandoned, there))
+        first = is_open & (ring.queue_length == 0)
+        closed = Ring(
+            write_index=ring.write_index,
+            size=ring.size,
+            queue_start=ring.queue_start,
+            queue_length=ring.queue_length + is_open.astype(int),
+            queue=queue,
+            oldest=where(first, abandoned, ring.oldest),
+            open_trajectory=where(is_open, self._empty_trajectory(), ring.open_trajectory),
+            open_time=jnp.where(is_open, 0, ring.open_time),
+        )
+        return DiverseReplayState(state.rows, closed, state.diverse)
 
     def write_index(self, state: DiverseReplayState) -> Int[Array, ""]:
         """The index after the newest."""
