@@ -1,4 +1,4 @@
-"""Cost of the replay buffers, beside morl-baselines' or many side by side on an accelerator.
+"""Cost of the replay buffers, beside morl-baselines' or vmapped on an accelerator.
 
     python -m benchmarks.replay [--out FILE.md]     # make bench-replay installs what it needs
     python -m benchmarks.replay --runs 64           # needs only JAX, Equinox and NumPy
@@ -54,9 +54,9 @@ Minecart's features stores: two observations of 7 numbers, an action, 3 rewards,
 episode is over; episodes have 30 to 50 steps. They were drawn before the clock started, in the \
 same way for all. A sample is of {BATCH} transitions, in arrays.
 
-- In the compiled loop (`jax.lax.scan`, the state given up to it) additions, samples and cycles \
+- In the compiled loop (`jax.lax.scan`, with the state donated) additions, samples and cycles \
 are measured by themselves, over so many additions that what happens only now and then, such as \
-moving the diverse half together, has its share.
+compacting the diverse half, has its share.
 - Called from Python, {INTERVAL} additions and a sample alternate. A sample with its update is \
 measured by itself; what a cycle costs more is charged to its {INTERVAL} additions, which so pay \
 for all that `HostReplay` puts off until the next sample.
@@ -68,8 +68,8 @@ is full, because its function `crowd_dist` builds points without the arguments t
 function is replaced here by one that does the same with NumPy arrays, which is quicker than the \
 lists it means to sort. The rest is as shipped. It asks its caller for the value of each \
 trajectory whenever it makes room: returns are computed once and remembered. It hands out tuples, \
-which are stacked into arrays as a learner needs them. It always takes the newcomer, where the \
-paper's Algorithm 3 may drop it."""
+which are stacked into arrays as a learner needs them. It always accepts the new trajectory, where \
+the paper's Algorithm 3 may drop it."""
 
 
 class Turns:
@@ -196,12 +196,14 @@ def compare(arguments: argparse.Namespace) -> None:
         say(f"written: {arguments.out}")
 
 
-def side_by_side(arguments: argparse.Namespace) -> None:
+def measure_vmapped(arguments: argparse.Namespace) -> None:
     """Many runs under `jax.vmap`, one rule after the other; a row is printed once it is known."""
     runs, steps = arguments.runs, arguments.steps
     device = jax.devices()[0].device_kind
     print(f"{device}, jax {jax.__version__}, {runs} runs; microseconds for all runs together")
-    print(table(("rule", "capacity", *HEADS, "cycle, a run", "held", "MB a run"), []), flush=True)
+    print(
+        table(("rule", "capacity", *HEADS, "cycle per run", "held", "MB per run"), []), flush=True
+    )
     for capacity in arguments.capacities:
         for rule in arguments.rules:
             loop = Loop(make_buffer(rule, capacity), native_pieces(1, steps, runs), runs)
@@ -221,14 +223,14 @@ def main() -> None:
         "--capacities", type=int, nargs="+", help="default: 10000 100000 1000000; with --runs 10000"
     )
     parser.add_argument("--turns", type=int, default=7, help="repetitions; the median counts")
-    parser.add_argument("--runs", type=int, help="this many buffers side by side, without peers")
+    parser.add_argument("--runs", type=int, help="this many vmapped buffers, without peers")
     parser.add_argument("--rules", nargs="+", choices=RULES, default=RULES, help="with --runs")
     parser.add_argument("--steps", type=int, default=2000, help="with --runs: additions timed")
     parser.add_argument("--fill", type=int, help="with --runs: additions first; default: to full")
     arguments = parser.parse_args()
     if arguments.runs:
         arguments.capacities = arguments.capacities or [10_000]
-        side_by_side(arguments)
+        measure_vmapped(arguments)
     elif find_spec("torch") is None or find_spec("morl_baselines") is None:
         sys.exit(
             f"This needs torch and morl-baselines {PEER_VERSION}: run `make bench-replay`, which "

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.replay_loops import BATCH, GAMMA, INTERVAL, Costs, Piece, feature_pieces
-from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.buffer import ScoredReplay
 from windvane.replay.host import HostReplay
 
 CYCLES = 500
@@ -28,7 +28,7 @@ class Contender(Protocol):
         ...
 
     def add(self, item: Any) -> None:
-        """Remember a transition."""
+        """Add a transition."""
         ...
 
     def learn(self, errors: np.ndarray) -> Any:
@@ -48,7 +48,7 @@ class Ours:
         first = next(feature_pieces(0, 100))
         example = dict(zip(FIELDS, rows(first)[0], strict=True))
         options = {}
-        if isinstance(buffer, ExplorationReplay):
+        if isinstance(buffer, ScoredReplay):
             options = {"score": lambda leaving: leaving["next_observation"][:, 0]}
         self.replay = HostReplay(buffer, example, **options)
 
@@ -63,8 +63,8 @@ class Ours:
 
     def learn(self, errors: np.ndarray) -> Any:
         """As a learner calls it."""
-        batch, places, _ = self.replay.sample(BATCH)
-        self.replay.update_priorities(places, errors)
+        batch, indices, _ = self.replay.sample(BATCH)
+        self.replay.update_priorities(indices, errors)
         return batch
 
 
@@ -126,14 +126,14 @@ class PeerDiverse:
 
     def learn(self, errors: np.ndarray) -> Any:
         """It returns tuples, which are stacked as a learner needs them, and updates one by one."""
-        places, transitions, _ = self.replay.sample(BATCH)
+        indices, transitions, _ = self.replay.sample(BATCH)
         batch = [np.stack(column) for column in zip(*transitions, strict=True)]
-        for place, error in zip(places, errors, strict=True):
-            self.replay.update(place, error)
+        for index, error in zip(indices, errors, strict=True):
+            self.replay.update(index, error)
         return batch
 
-    def _value(self, trajectory: Any, episode: int, places: Any) -> np.ndarray:
-        del places
+    def _value(self, trajectory: Any, episode: int, indices: Any) -> np.ndarray:
+        del indices
         if episode not in self._values:
             rewards = np.stack([transition[2] for transition in trajectory])
             self._values[episode] = self._discounts[: len(rewards)] @ rewards

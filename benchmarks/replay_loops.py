@@ -15,6 +15,7 @@ import numpy as np
 
 from windvane.envs.episodes import rollout
 from windvane.envs.minecart import Minecart
+from windvane.replay.buffer import ScoredReplay
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.exploration import ExplorationReplay
 from windvane.replay.selective import SelectiveReplay
@@ -89,7 +90,7 @@ def feature_pieces(seed: int, steps: int) -> Iterator[Piece]:
 
 
 def native_pieces(seed: int, steps: int, runs: int) -> Iterator[Piece]:
-    """Transitions between native Minecart states, for `runs` runs side by side.
+    """Transitions between native Minecart states, for `runs` vmapped runs.
 
     All runs go through the same states, which keeps what is drawn small; rewards and ends differ.
     """
@@ -124,21 +125,23 @@ RUN_AXES = Piece({"before": None, "after": None, "action": None, "reward": 0}, 0
 
 
 class Loop:
-    """One rule in compiled loops: one buffer fed with features, or `runs` side by side."""
+    """One rule in compiled loops: one buffer fed with features, or `runs` vmapped ones."""
 
     def __init__(self, buffer: Any, pieces: Iterator[Piece], runs: int | None = None):
         self.buffer, self.pieces, self.runs = buffer, pieces, runs
         self._key = jax.random.key(0)
 
         def add(state: Any, item: Piece) -> Any:
-            return buffer.add(state, *item)
+            if isinstance(buffer, ScoredReplay):
+                return buffer.add_scored(state, *item)
+            return buffer.add(state, item.transitions, item.ended)
 
         def learn(state: Any, key: jax.Array) -> Any:
             batch = buffer.sample(state, key, BATCH)
             # Errors depend on all that was sampled, or reading it would be optimised away.
             parts = jax.tree.leaves(batch.transitions)
             errors = sum(jnp.abs(a.astype(jnp.float32)).reshape(BATCH, -1).mean(1) for a in parts)
-            return buffer.update_priorities(state, batch.places, errors)
+            return buffer.update_priorities(state, batch.indices, errors)
 
         init = buffer.init
         if runs:
@@ -151,7 +154,7 @@ class Loop:
 
         self._programs = {"add": _compile(add), "learn": _compile(learn), "cycle": _compile(cycle)}
         first = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), next(pieces).transitions)
-        # Equal parts may be one array, which cannot be given up twice.
+        # Equal leaves may be one array, which cannot be donated twice.
         self.state = jax.tree.map(lambda leaf: leaf.copy(), init(first, self._keys(())))
 
     def fill(self, steps: int) -> None:
@@ -202,7 +205,7 @@ def _repeat(step: Any, state: Any, items: Any) -> Any:
 
 
 def _compile(step: Any) -> Any:
-    # The state is given up to the call, so that it is changed in place instead of copied.
+    # The state is donated, so that it is updated in place instead of copied.
     @eqx.filter_jit(donate="all-except-first")
     def program(items: Any, state: Any) -> Any:
         return _repeat(step, state, items)

@@ -1,10 +1,10 @@
-"""What diverse replay remembers: the returns held by its two halves (the paper's Figure 3, middle).
+"""What diverse replay keeps: the returns in its two halves (the paper's Figure 3, middle).
 
     python -m examples.replay_content --out out/replay-content.png
 
 A cart follows the best plan for weights that change now and then, and sometimes tries another, as a
-trained agent would. Its steps go into a real `DiverseReplay`. The half that forgets by age ends up
-with what the last weights asked for; the diverse half still has something for all of them.
+trained agent would. Its steps are added to a `DiverseReplay`. In the end the first-in
+first-out half has what the last weights asked for; the diverse half still has something for all.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from rich.console import Console
 from windvane.batching import where
 from windvane.envs.episodes import advance, start
 from windvane.envs.minecart import Minecart
+from windvane.learning.state_codec import StateCodec
 from windvane.oracle import coverage_set
 from windvane.plots import replay_content, save
 from windvane.progress import progress_display
 from windvane.replay.diverse import DiverseReplay
-from windvane.replay.experience import Experience
 from windvane.replay.signature import ReturnSignature
 from windvane.weights import sample_weights
 
@@ -30,8 +30,8 @@ GAMMA = 0.98
 
 
 @eqx.filter_jit
-def play_on(env, buffer, state, plans, best, key, steps: int, curiosity: float):
-    """Play the plan number `best` for `steps` steps, or for an episode another, and remember it."""
+def play_on(env, buffer, codec, state, plans, best, key, steps: int, curiosity: float):
+    """Play the plan number `best` for `steps` steps, or another one for an episode, into replay."""
 
     def choose(key):
         other_key, choice_key = jax.random.split(key)
@@ -44,7 +44,7 @@ def play_on(env, buffer, state, plans, best, key, steps: int, curiosity: float):
         plan = jax.tree.map(lambda leaf: leaf[index], plans)
         action, memory = plan.act(memory, episode.state)
         episode, transition = advance(env, episode, action, step_key)
-        state = buffer.add(state, Experience.of(transition), transition.ended)
+        state = buffer.add(state, codec.encode(transition), transition.ended)
         fresh = (choose(choice_key), plan.start())
         return (state, episode, *where(transition.ended, fresh, (index, memory))), None
 
@@ -65,8 +65,8 @@ def main() -> None:
     coverage = coverage_set(env, GAMMA)
     buffer = DiverseReplay(arguments.capacity, ReturnSignature(env.num_objectives, GAMMA))
     key = jax.random.key(0)
-    _, example = advance(env, start(env, key), jnp.zeros((), int), key)
-    state = buffer.init(Experience.of(example), key)
+    codec = StateCodec(env)
+    state = buffer.init(codec.blank(), key)
     with progress_display(Console()) as report:
         for change in range(arguments.weights):
             report("weights", change, arguments.weights)
@@ -74,7 +74,7 @@ def main() -> None:
             best = coverage.best(weights)
             step_key = jax.random.fold_in(key, 1000 + change)
             how = (best, step_key, arguments.steps, arguments.curiosity)
-            state = play_on(env, buffer, state, coverage.plans, *how)
+            state = play_on(env, buffer, codec, state, coverage.plans, *how)
         report("weights", arguments.weights, arguments.weights)
     recent, diverse = buffer.signatures(state)
     path = save(replay_content(recent, diverse, env.objective_names), arguments.out)

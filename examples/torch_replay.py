@@ -1,4 +1,4 @@
-"""A PyTorch agent that remembers with Windvane's diverse replay (DER).
+"""A PyTorch agent with Windvane's diverse replay (DER).
 
     pip install torch && python examples/torch_replay.py [--episodes 600]
 
@@ -57,7 +57,7 @@ class Agent:
             return int((self._values(self.online, seen, wanted) @ wanted[0]).argmax())
 
     def learn(self, batch: dict[str, np.ndarray], weights: np.ndarray) -> np.ndarray:
-        """One step of gradient descent; returns the absolute errors, one a transition."""
+        """One step of gradient descent; returns the absolute errors, one per transition."""
         parts = {name: torch.tensor(part) for name, part in batch.items()}
         wanted = torch.from_numpy(weights)
         rows = torch.arange(len(wanted))
@@ -93,13 +93,13 @@ def train(episodes: int) -> np.ndarray:
     env, sea = gymnasium.make("windvane/DeepSeaTreasure-v0"), windvane.DeepSeaTreasure()
     agent, regrets, steps = Agent(), [], 0
 
-    # --- replay: half the newest transitions, half trajectories with unlike returns ---
+    # --- replay: half the newest transitions, half trajectories with different returns ---
     example = {
         "observation": np.zeros(2 * SIDE, np.float32), "action": 0,
         "reward": np.zeros(OBJECTIVES, np.float32),
         "next_observation": np.zeros(2 * SIDE, np.float32), "terminated": False,
     }  # fmt: skip
-    signature = ReturnSignature(OBJECTIVES, GAMMA, reward=lambda moment: moment["reward"])
+    signature = ReturnSignature(OBJECTIVES, GAMMA, reward=lambda transition: transition["reward"])
     replay = HostReplay(DiverseReplay(10_000, signature), example, seed=SEED)
     # --- end ---
 
@@ -114,9 +114,9 @@ def train(episodes: int) -> np.ndarray:
             seen, reward, terminated, truncated, _ = env.step(action)
             after, over = encode(seen), terminated or truncated
 
-            # --- replay: a cut ends a trajectory as well, but is not `terminated` ---
-            moment = (observation, action, reward, after, terminated)
-            replay.add(dict(zip(example, moment, strict=True)), ended=over)
+            # --- replay: truncation ends a trajectory as well, but is not `terminated` ---
+            values = (observation, action, reward, after, terminated)
+            replay.add(dict(zip(example, values, strict=True)), ended=over)
             # --- end ---
 
             earned, discount = earned + discount * reward, discount * GAMMA
@@ -127,9 +127,9 @@ def train(episodes: int) -> np.ndarray:
                 wanted[: BATCH // 2] = weights
 
                 # --- replay ---
-                batch, places, _ = replay.sample(BATCH, newest=INTERVAL)
+                batch, indices, _ = replay.sample(BATCH, newest=INTERVAL)
                 errors = agent.learn(batch, wanted)
-                replay.update_priorities(places, errors)
+                replay.update_priorities(indices, errors)
                 # --- end ---
         regrets.append(windvane.regret(sea, GAMMA, weights, earned))
     return np.asarray(regrets)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from windvane.errors import InputError
     from windvane.oracle import coverage_set, optimal_value, regret
     from windvane.policy import Policy
-    from windvane.training.config import TrainConfig
     from windvane.runs.records import read_records
     from windvane.runs.runner import resume, train
     from windvane.schedules import (
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         WeightSchedule,
         WeightSequence,
     )
+    from windvane.training.config import TrainConfig
 
 __all__ = [
     "DeepSeaTreasure",

@@ -206,7 +206,8 @@ def _play_native(
         chosen = keys[np.asarray([key for _, key in padded])]
         gamma = jnp.asarray(policy.config.gamma, jnp.float32)
         outcome = _play(env, policy.agent, policy.network, vectors, gamma, chosen)
-        outcomes.append(jax.tree.map(lambda leaf, n=len(part): np.asarray(leaf)[:n], outcome))
+        count = len(part)
+        outcomes.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], outcome))
     whole = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
     shape = (len(rows), episodes)
     returns = np.asarray(whole.returns, float).reshape(*shape, -1)

@@ -75,13 +75,15 @@ class ConvolutionStage(eqx.Module):
         if height % 4 or width % 4:
             x = jnp.pad(x, ((0, 0), (0, -height % 4), (0, -width % 4), (0, 0)))
         rest = 6 - self.kernel.shape[0]
-        kernel = jnp.pad(self.kernel, ((0, rest), (0, rest), (0, 0), (0, 0))) if rest else self.kernel
+        kernel = (
+            jnp.pad(self.kernel, ((0, rest), (0, rest), (0, 0), (0, 0))) if rest else self.kernel
+        )
         return leaky_relu(pooled_convolution(extract_patches(x), kernel, self.bias))
 
 
 class FrameEncoder(eqx.Module):
-    """The paper's for 48x48 frames: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and followed
-    by 2x2 max-pooling, then a dense layer. Larger images pass through more such stages, until at
+    """The paper's for 48x48 frames: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and
+    followed by 2x2 max-pooling, then a dense layer. Larger images pass through more such stages, until at
     most 4x4 positions are left; smaller ones through fewer.
     """
 
@@ -97,7 +99,9 @@ class FrameEncoder(eqx.Module):
         """An encoder with random weights for frames of (height, width, channels)."""
         plan, positions = convolution_plan(frame_shape)
         *keys, dense_key = jax.random.split(key, len(plan) + 1)
-        stages = tuple(ConvolutionStage.make(k, *stage) for k, stage in zip(keys, plan, strict=True))
+        stages = tuple(
+            ConvolutionStage.make(k, *stage) for k, stage in zip(keys, plan, strict=True)
+        )
         dense = Dense.make(dense_key, positions * plan[-1][2], width)
         return FrameEncoder(stages, dense, tuple(frame_shape), precision)
 
@@ -129,7 +133,9 @@ def convolution_plan(frame_shape: tuple[int, ...]) -> tuple[list[tuple[int, int,
     return stages, height * width
 
 
-def extract_patches(x: Num[Array, "n height width channels"]) -> Num[Array, "n rows columns inputs"]:
+def extract_patches(
+    x: Num[Array, "n height width channels"],
+) -> Num[Array, "n rows columns inputs"]:
     """All 8x8 patches at multiples of 4 pixels: what a 6x6 convolution with stride 2 sees of an
     image for each 2x2 of its results.
     """
@@ -236,7 +242,8 @@ class FeatureEncoder(eqx.Module):
 
     def _one_hot(self, features: Num[Array, "n entries"]) -> Float[Array, "n categories"]:
         columns = [
-            jax.nn.one_hot(features[:, index], number) for index, number in enumerate(self.categories)
+            jax.nn.one_hot(features[:, index], number)
+            for index, number in enumerate(self.categories)
         ]
         return jnp.concatenate(columns, axis=-1)
 

@@ -1,7 +1,7 @@
 """Trees of small arrays as one vector of 32-bit words, and back, on the device and on the host.
 
-One array is cheaper than many: a call into a compiled program pays for each that goes in or out,
-and an accelerator launches a kernel for each that is read or written.
+One array is cheaper than many: a call to a compiled program has a cost per argument and result,
+and an accelerator launches a kernel per array that is read or written.
 """
 
 import itertools
@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Array, UInt32
 
 WORD = 4
-"""Bytes in a word."""
+"""Bytes per word."""
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Where each array of a tree lies in the vector; each starts with a word of its own."""
+    """The layout of a tree's arrays in the vector; each array starts at a word boundary."""
 
     structure: Any
     shapes: tuple[tuple[int, ...], ...]
@@ -30,7 +30,7 @@ class Packing:
 
     @staticmethod
     def of(tree: Any) -> "Packing":
-        """The packing of trees like this one, of arrays or of their shapes and types."""
+        """The packing of trees like this one, of arrays or of `jax.ShapeDtypeStruct`."""
         leaves, structure = jax.tree.flatten(tree)
         shapes = tuple(tuple(np.shape(leaf)) for leaf in leaves)
         dtypes = tuple(np.dtype(jnp.result_type(leaf)) for leaf in leaves)
@@ -43,43 +43,43 @@ class Packing:
         return self.starts[-1]
 
     @property
-    def places(self) -> list[slice]:
-        """Where each array lies."""
+    def slices(self) -> list[slice]:
+        """The words of each array."""
         return [slice(start, stop) for start, stop in itertools.pairwise(self.starts)]
 
     def pack(self, tree: Any) -> UInt32[Array, " words"]:
-        """Lay the arrays of a tree side by side; may be traced."""
+        """Concatenate the arrays of a tree; may be traced."""
         leaves = jax.tree.leaves(tree)
         parts = [_to_words(leaf, dtype) for leaf, dtype in zip(leaves, self.dtypes, strict=True)]
         return jnp.concatenate(parts)
 
     def unpack(self, words: UInt32[Array, " words"]) -> Any:
         """The tree that was packed; may be traced."""
-        kinds = zip(self.places, self.shapes, self.dtypes, strict=True)
-        leaves = [_from_words(words[place], shape, dtype) for place, shape, dtype in kinds]
+        layout = zip(self.slices, self.shapes, self.dtypes, strict=True)
+        leaves = [_from_words(words[part], shape, dtype) for part, shape, dtype in layout]
         return jax.tree.unflatten(self.structure, leaves)
 
     def views(self, rows: np.ndarray) -> list[np.ndarray]:
-        """The arrays of many packed trees, one a row, as they lie in a host array of words."""
-        kinds = zip(self.places, self.shapes, self.dtypes, strict=True)
+        """Views of the arrays of many packed trees, one per row, in a host array of words."""
+        layout = zip(self.slices, self.shapes, self.dtypes, strict=True)
         return [
-            rows[:, place].view(dtype)[:, : math.prod(shape)].reshape(len(rows), *shape)
-            for place, shape, dtype in kinds
+            rows[:, part].view(dtype)[:, : math.prod(shape)].reshape(len(rows), *shape)
+            for part, shape, dtype in layout
         ]
 
     def reader(self, index: int) -> Callable[[np.ndarray], np.ndarray]:
-        """A function that copies one array, by its place in the tree, out of a host vector."""
-        place, shape, dtype = self.places[index], self.shapes[index], self.dtypes[index]
+        """A function that copies the array number `index` of the tree out of a host vector."""
+        part, shape, dtype = self.slices[index], self.shapes[index], self.dtypes[index]
         size = math.prod(shape)
-        return lambda words: words[place].view(dtype)[:size].reshape(shape).copy()
+        return lambda words: words[part].view(dtype)[:size].reshape(shape).copy()
 
 
 def _to_words(leaf: Any, dtype: np.dtype) -> Array:
     flat = jnp.asarray(leaf, dtype).ravel()
     flat = flat.astype(jnp.uint8) if dtype.kind == "b" else flat
     if flat.dtype.itemsize < WORD:
-        together = WORD // flat.dtype.itemsize
-        flat = jnp.pad(flat, (0, -flat.size % together)).reshape(-1, together)
+        per_word = WORD // flat.dtype.itemsize
+        flat = jnp.pad(flat, (0, -flat.size % per_word)).reshape(-1, per_word)
     return jax.lax.bitcast_convert_type(flat, jnp.uint32).ravel()
 
 

@@ -36,8 +36,8 @@ MAX_POLICIES = 4096
 
 @final
 class Policy:
-    """Greedy for any weights. `spec` is what it sees, `config` how it was trained, `seed` which run,
-    and `step` after how many steps.
+    """Greedy for any weights. `spec` is what it sees, `config` how it was trained, `seed` which
+    run, and `step` after how many steps.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Policy:
         world: World | None = None,
         trusted: bool = False,
     ):
-        """Put a policy together from its parts; `world` is its environment where that is at hand."""
+        """Put a policy together from its parts; `world` is its environment, if at hand."""
         self.spec, self.agent, self.network = spec, agent, network
         self.config, self.seed, self.step = config, seed, config.steps if step is None else step
         self._world, self._trusted = world, trusted
@@ -198,7 +198,7 @@ class Policy:
 
     @cached_property
     def _programs(self) -> tuple[Any, Any]:
-        """Compiled functions of the network's plain arrays, which is what a call costs least for."""
+        """Compiled functions of the network's plain arrays, which are the cheapest to call."""
         arrays, static = eqx.partition(self.network, eqx.is_array)
         structure, agent = jax.tree.structure(arrays), self.agent
 

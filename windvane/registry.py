@@ -113,9 +113,12 @@ class Registry(Mapping[str, Entry]):
 
     def check(self, name: Any) -> str:
         """Return `name` if it can be meant: an entry, an import path or a custom object's name."""
-        if isinstance(name, str) and len(name) <= 200:
-            if name in self._entries or is_import_path(name) or name.startswith(CUSTOM):
-                return name
+        if (
+            isinstance(name, str)
+            and len(name) <= 200
+            and (name in self._entries or is_import_path(name) or name.startswith(CUSTOM))
+        ):
+            return name
         shown = name if not isinstance(name, str) or len(name) <= 60 else name[:60] + "..."
         raise InputError(
             f"unknown {self.kind} {shown!r}; choose one of: {', '.join(self)}, "

@@ -237,10 +237,12 @@ def _known(value: Any, check: Any) -> Any:
     return value if isinstance(value, Tracer) else check(value)
 
 
+_HOME = "windvane.schedules:"
+
 SCHEDULES = Registry("schedule", {
-    "sparse": Entry("sparse", "windvane.schedules:SparseChanges.build", "New random weights every `every` steps."),
-    "regular": Entry("regular", "windvane.schedules:RegularChanges.build", "A small change every episode, `every` episodes per target."),
-    "sequence": Entry("sequence", "windvane.schedules:WeightSequence.build", "The given `rows`, one every `every` episodes or steps."),
+    "sparse": Entry("sparse", f"{_HOME}SparseChanges.build", "New weights every so many steps."),
+    "regular": Entry("regular", f"{_HOME}RegularChanges.build", "A small change every episode."),
+    "sequence": Entry("sequence", f"{_HOME}WeightSequence.build", "The given rows."),
 })  # fmt: skip
 
 
@@ -255,9 +257,9 @@ def parse_schedule(text: str) -> FixedWeights | None:
 
 def check_schedule(name: Any) -> str:
     """Return the name of a schedule, or weights such as `0.3,0.7`, if it can be meant."""
-    if isinstance(name, str) and len(name) <= 1000:
-        if name.startswith(LIVE) or parse_schedule(name) is not None:
-            return name
+    text = name if isinstance(name, str) and len(name) <= 1000 else ""
+    if text.startswith(LIVE) or parse_schedule(text) is not None:
+        return text
     try:
         return SCHEDULES.check(name)
     except InputError as error:

@@ -36,34 +36,42 @@ class SlowDiverseReplay:
         self.half = capacity // 2
         self.ring_capacity = capacity - self.half
         self.ring: list[Trajectory] = []
-        self.running = Trajectory()
+        self.open_trajectory = Trajectory()
         self.diverse: list[Trajectory] = []
 
     def add(self, number: int, signature: np.ndarray, ended: bool) -> None:
-        """`signature` is that of the running trajectory with this transition."""
-        if sum(len(t.members) for t in self.ring) + len(self.running.members) == self.ring_capacity:
+        """`signature` is that of the open trajectory with this transition."""
+        in_ring = [*self.ring, self.open_trajectory]
+        if sum(len(t.members) for t in in_ring) == self.ring_capacity:
             if self.ring:
                 oldest = self.ring.pop(0)
                 if oldest.whole:
                     self.consider(oldest)
             else:
-                self.running.members.pop(0)
-                self.running.whole = False
-        self.running.members.append(number)
+                self.open_trajectory.members.pop(0)
+                self.open_trajectory.whole = False
+        self.open_trajectory.members.append(number)
+        self.open_trajectory.signature = np.asarray(signature)
         if ended:
-            self.running.signature = np.asarray(signature)
-            self.ring.append(self.running)
-            self.running = Trajectory()
+            self.ring.append(self.open_trajectory)
+            self.open_trajectory = Trajectory()
 
-    def consider(self, newcomer: Trajectory) -> None:
-        candidates = [*self.diverse, newcomer]
+    def close_trajectory(self) -> None:
+        """The open trajectory goes on as one that has lost its beginning would."""
+        if self.open_trajectory.members:
+            self.open_trajectory.whole = False
+            self.ring.append(self.open_trajectory)
+            self.open_trajectory = Trajectory()
+
+    def consider(self, candidate: Trajectory) -> None:
+        candidates = [*self.diverse, candidate]
         while sum(len(t.members) for t in candidates) > self.half:
             distances = self.diversity(np.stack([t.signature for t in candidates]))
             worst = candidates.pop(int(np.argmin(distances)))
-            if worst is newcomer:
+            if worst is candidate:
                 return
         self.diverse = candidates
 
     def held(self) -> list[int]:
-        everything = [*self.ring, self.running, *self.diverse]
+        everything = [*self.ring, self.open_trajectory, *self.diverse]
         return sorted(number for t in everything for number in t.members)

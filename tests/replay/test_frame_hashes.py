@@ -53,7 +53,7 @@ def test_a_hash_by_hand() -> None:
     assert int(perceptual_hash(jnp.asarray(frame))) == scramble(scramble(words[0]) ^ words[1])
 
 
-def test_a_signature_is_the_set_of_hashes_cut_at_its_size() -> None:
+def test_a_signature_is_the_set_of_hashes_limited_to_its_size() -> None:
     signature = FrameHashes(lambda transition: transition, size=6)
     frames = jnp.asarray(np.random.default_rng(2).integers(0, 256, (10, 8, 8)), jnp.uint8)
     hashes = np.asarray(jax.vmap(perceptual_hash)(frames)).tolist()

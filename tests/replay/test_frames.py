@@ -13,7 +13,7 @@ from windvane.errors import InputError
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.exploration import ExplorationReplay
 from windvane.replay.frames import FrameStore
-from windvane.replay.host import WAITING, HostReplay
+from windvane.replay.host import STAGING_SIZE, HostReplay
 from windvane.replay.selective import SelectiveReplay
 from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
@@ -89,9 +89,9 @@ def test_frames_come_back_and_dropped_ones_go(rule: Any) -> None:
                 assert batch[name].dtype == np.uint8
                 assert np.array_equal(batch[name], expected)
     assert replay.frames is not None
-    # At most three pictures a transition, held or waiting, and half of that again in reserve.
-    assert len(replay.frames) <= 1.5 * 3 * (40 + WAITING) + 4
-    assert replay.frames.nbytes <= 16 * (1.5 * 3 * (40 + WAITING) + 4)
+    # At most three pictures per transition, held or staged, and half of that again in reserve.
+    assert len(replay.frames) <= 1.5 * 3 * (40 + STAGING_SIZE) + 4
+    assert replay.frames.nbytes <= 16 * (1.5 * 3 * (40 + STAGING_SIZE) + 4)
 
 
 def test_neighbours_share_their_frames() -> None:

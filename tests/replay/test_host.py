@@ -11,7 +11,7 @@ import pytest
 from windvane.errors import InputError
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.exploration import ExplorationReplay
-from windvane.replay.host import WAITING, HostReplay
+from windvane.replay.host import STAGING_SIZE, HostReplay
 from windvane.replay.selective import SelectiveReplay
 from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
@@ -42,10 +42,10 @@ def test_what_was_added_comes_back() -> None:
     replay = HostReplay(STANDARD, EXAMPLE)
     fill(replay, 0, 250)
     assert len(replay) == 50
-    transitions, places, probabilities = replay.sample(40)
+    transitions, indices, probabilities = replay.sample(40)
     assert set(transitions["number"]) <= set(range(200, 250))
     assert np.array_equal(transitions["reward"][:, 0], transitions["number"] % 7)
-    assert places.shape == probabilities.shape == (40,)
+    assert indices.shape == probabilities.shape == (40,)
 
 
 def test_updates_change_what_is_sampled() -> None:
@@ -74,9 +74,9 @@ def test_samples_have_their_share() -> None:
     replay.update_priorities(np.arange(50), np.sqrt(np.arange(1, 51)) - 0.01)
     counts, expected = np.zeros(50), np.arange(1, 51) / np.arange(1, 51).sum()
     for _ in range(500):
-        _, places, probabilities = replay.sample(40)
-        counts += np.bincount(places, minlength=50)
-        np.testing.assert_allclose(probabilities, expected[places], rtol=1e-5)
+        _, indices, probabilities = replay.sample(40)
+        counts += np.bincount(indices, minlength=50)
+        np.testing.assert_allclose(probabilities, expected[indices], rtol=1e-5)
     assert (np.abs(counts - 20_000 * expected) < 5 * np.sqrt(20_000 * expected)).all()
 
 
@@ -99,7 +99,7 @@ def test_it_keeps_what_the_pure_rule_keeps(rule: Any) -> None:
         new, ended = jax.tree.map(jnp.asarray, (transition(number), number % 5 == 4))
         state = add(state, new, ended)
         fill(replay, number, number + 1)
-        if number % 7 == 6 or number == 399:  # groups of 7 enter together
+        if number % 7 == 6 or number == 399:  # groups of 7 are flushed together
             assert len(replay) == rule.size(state)
     assert_same(replay, state)
 
@@ -122,7 +122,7 @@ def test_exploration_keeps_what_the_pure_rule_keeps(capacity: int, every: int) -
     @eqx.filter_jit
     def add(state: Any, new: Any) -> Any:
         score = scattered(rule.leaving(state)).astype(jnp.float32)
-        return rule.add(state, new, jnp.asarray(False), score)
+        return rule.add_scored(state, new, jnp.asarray(False), score)
 
     for number in range(700):
         state = add(state, jax.tree.map(jnp.asarray, transition(number)))
@@ -156,7 +156,7 @@ def test_bad_scores_lose_nothing() -> None:
     for bad, message in (([0.0], "30 scores.*one"), ([np.nan] * 30, "finite.*nan")):
         answer[:] = [False, bad]
         with pytest.raises(InputError, match=message):
-            replay.add(transition(60), False)  # no room to wait: others have to enter
+            replay.add(transition(60), False)  # no room to stage it: others must be flushed
         with pytest.raises(InputError, match=message):
             replay.sample(4)
     answer[0] = True
@@ -179,12 +179,12 @@ def test_more_than_is_held_cannot_be_sampled() -> None:
 def test_what_is_sampled_is_the_callers_own() -> None:
     replay = HostReplay(STANDARD, EXAMPLE)
     fill(replay, 0, 50)
-    transitions, places, _ = replay.sample(40)
+    transitions, indices, _ = replay.sample(40)
     kept = transitions["number"].copy()
     saved = replay.state_dict()
     before = {name: array.copy() for name, array in saved.items()}
-    fill(replay, 50, 50 + WAITING)
-    replay.update_priorities(places, np.ones(40))
+    fill(replay, 50, 50 + STAGING_SIZE)
+    replay.update_priorities(indices, np.ones(40))
     assert np.array_equal(transitions["number"], kept)
     assert all(np.array_equal(saved[name], before[name]) for name in saved)
     transitions["number"][:] = -1
@@ -226,6 +226,6 @@ def test_bad_input_is_one_sentence() -> None:
         replay.sample(51)
     with pytest.raises(InputError, match=r"needs a function `score`.*not None"):
         HostReplay(ExplorationReplay(50), EXAMPLE)
-    with pytest.raises(InputError, match=r"only ExplorationReplay takes a `score`, not Stand"):
+    with pytest.raises(InputError, match=r"only a ScoredReplay takes a `score`, not Stand"):
         HostReplay(STANDARD, EXAMPLE, score=scattered)
     replay.update_priorities([], [])

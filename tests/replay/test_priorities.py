@@ -13,22 +13,22 @@ from windvane.replay.priorities import Priorities
 
 
 def filled(values: np.ndarray) -> Priorities:
-    places = jnp.arange(len(values))
-    return Priorities.zeros(len(values)).set(places, jnp.asarray(values, jnp.float32))
+    indices = jnp.arange(len(values))
+    return Priorities.zeros(len(values)).set(indices, jnp.asarray(values, jnp.float32))
 
 
 def draw(priorities: Priorities, draws: int, batch: int) -> np.ndarray:
-    """How often each place is drawn, in batches as agents draw them."""
+    """How often each index is drawn, in batches as agents draw them."""
     keys = jax.random.split(jax.random.key(3), draws // batch)
     drawn = jax.jit(lambda keys: jax.lax.map(lambda k: priorities.sample(k, batch), keys))(keys)
-    return np.bincount(np.asarray(drawn).ravel(), minlength=priorities.places.size)
+    return np.bincount(np.asarray(drawn).ravel(), minlength=priorities.values.size)
 
 
 def chi_square(counts: np.ndarray, probabilities: np.ndarray) -> float:
     """Probability of a deviation at least this large by chance, over cells of 20 or more."""
     expected = probabilities * counts.sum()
     order = np.argsort(expected)
-    # Rare places are counted together, neighbours in size, until a cell expects 20.
+    # Rare indices are counted together, neighbours in size, until a cell expects 20.
     cells = np.floor(np.cumsum(expected[order]) / 20).astype(int)
     cells = np.unique(cells, return_inverse=True)[1]
     observed = np.bincount(cells, counts[order])
@@ -54,7 +54,7 @@ def test_small_priorities_keep_their_share_beside_large_ones() -> None:
 
 
 def test_many_tiny_ones_in_the_shadow_of_a_giant() -> None:
-    """In every block one place of 1 follows 127 of 1e-6 or the other way round."""
+    """In every block one priority of 1 follows 127 of 1e-6 or the other way round."""
     values = np.full(128 * 200, 1e-6)
     values[::128] = 1.0
     probabilities = values / values.sum()
@@ -62,14 +62,14 @@ def test_many_tiny_ones_in_the_shadow_of_a_giant() -> None:
     tiny = values < 1
     expected = probabilities[tiny].sum() * counts.sum()
     assert abs(counts[tiny].sum() - expected) < 4 * np.sqrt(expected)
-    # Not always the same of the tiny ones: some 500 draws among 25,400 places hardly repeat.
+    # Not always the same of the tiny ones: some 500 draws among 25,400 indices hardly repeat.
     assert (counts[tiny] > 0).sum() > 0.9 * counts[tiny].sum()
 
 
 @jax.jit
-def changed(values: jax.Array, places: jax.Array, fresh: jax.Array, key: jax.Array):
+def changed(values: jax.Array, indices: jax.Array, fresh: jax.Array, key: jax.Array):
     every = jnp.arange(300)
-    priorities = Priorities.zeros(300).set(every, values).set(places, fresh)
+    priorities = Priorities.zeros(300).set(every, values).set(indices, fresh)
     return priorities, priorities.sample(key, 128)
 
 
@@ -78,23 +78,23 @@ def changed(values: jax.Array, places: jax.Array, fresh: jax.Array, key: jax.Arr
 def test_sums_follow_changes(seed: int, changes: int) -> None:
     generator = np.random.default_rng(seed)
     values = (generator.random(300) * (generator.random(300) < 0.7)).astype(np.float32)
-    places, fresh = generator.permutation(300)[:40], generator.random(40).astype(np.float32)
-    places[changes:] = 10**6
-    priorities, drawn = changed(values, places, fresh, jax.random.key(seed))
-    values[places[:changes]] = fresh[:changes]
-    assert np.array_equal(np.asarray(priorities.places).ravel()[:300], values)
+    indices, fresh = generator.permutation(300)[:40], generator.random(40).astype(np.float32)
+    indices[changes:] = 10**6
+    priorities, drawn = changed(values, indices, fresh, jax.random.key(seed))
+    values[indices[:changes]] = fresh[:changes]
+    assert np.array_equal(np.asarray(priorities.values).ravel()[:300], values)
     assert float(priorities.total) == pytest.approx(values.sum(), rel=1e-5)
     assert (values[np.asarray(drawn)] > 0).all(), "nothing is drawn that has no priority"
 
 
-def test_places_out_of_range_change_nothing() -> None:
+def test_indices_out_of_range_change_nothing() -> None:
     before = filled(np.ones(10))
-    after = before.set(jnp.asarray([before.places.size + 5]), jnp.asarray([9.0]))
+    after = before.set(jnp.asarray([before.values.size + 5]), jnp.asarray([9.0]))
     same = jax.tree.map(np.array_equal, before, after)
     assert all(jax.tree.leaves(same))
 
 
-@pytest.mark.parametrize("capacity", [0, -3])
+@pytest.mark.parametrize("capacity", [0, -3, 2**31])
 def test_bad_capacities_are_named(capacity: int) -> None:
     with pytest.raises(InputError, match=f"capacity.*{capacity}"):
         Priorities.zeros(capacity)

@@ -2,14 +2,15 @@
 
 from windvane.registry import Entry, Registry
 
-_CN = "windvane.agents.conditioned:ConditionedNetwork"
+_HOME = "windvane.agents."
+_CN = f"{_HOME}conditioned:ConditionedNetwork"
 
 AGENTS = Registry("agent", {
     "cn": Entry("CN", _CN, "Conditioned network, trained on active and past weights."),
-    "cn-active": Entry("CN-ACTIVE", _CN, "CN trained on active weights alone.", {"train_on": "active"}),
-    "cn-uvfa": Entry("CN-UVFA", _CN, "CN trained on past weights alone.", {"train_on": "history"}),
-    "uvfa": Entry("UVFA", "windvane.agents.uvfa:UVFA", "Scalar values, conditioned on weights."),
-    "mn": Entry("MN", "windvane.agents.multi_network:MultiNetwork", "A set of policies."),
-    "mo": Entry("MO", "windvane.agents.multi_objective:MultiObjectiveDQN", "Scalarised deep Q-learning."),
-    "naive": Entry("NAIVE", "windvane.agents.naive:Naive", "Each objective by itself."),
+    "cn-active": Entry("CN-ACTIVE", _CN, "CN on active weights.", {"train_on": "active"}),
+    "cn-uvfa": Entry("CN-UVFA", _CN, "CN on past weights.", {"train_on": "history"}),
+    "uvfa": Entry("UVFA", f"{_HOME}uvfa:UVFA", "Scalar values, conditioned on weights."),
+    "mn": Entry("MN", f"{_HOME}multi_network:MultiNetwork", "A set of policies."),
+    "mo": Entry("MO", f"{_HOME}multi_objective:MultiObjectiveDQN", "Scalarised Q-learning."),
+    "naive": Entry("NAIVE", f"{_HOME}naive:Naive", "Each objective by itself."),
 })  # fmt: skip

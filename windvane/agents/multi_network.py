@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
 from windvane.agents.core import Agent, Networks, WeightChange
-from windvane.batching import together, where
+from windvane.batching import cond_any_in_place, where
 from windvane.errors import InputError, choose, is_number, require_positive_int
 from windvane.networks import Dense, QNetwork
 
@@ -31,8 +31,8 @@ class PolicySet(eqx.Module):
 class MultiNetwork(Agent):
     """MN. It holds `max_policies` networks: for the paper's, 9 MB each per run.
 
-    When the set is full, the policy that is best for the fewest weights is replaced. The optimiser's
-    momentum stays through a change.
+    When the set is full, the policy that is best for the fewest weights is replaced. The
+    optimiser's momentum stays through a change.
     """
 
     kappa: float = 0.01
@@ -65,7 +65,7 @@ class MultiNetwork(Agent):
         def switch(networks: Networks, change: WeightChange, key: Key[Array, ""]) -> Networks:
             return self._switch(networks, change, observe(change.start), key)
 
-        return together(change.changed, switch, networks, change, key)
+        return cond_any_in_place(change.changed, switch, networks, change, key)
 
     def _switch(
         self, networks: Networks, change: WeightChange, start: Array, key: Key[Array, ""]

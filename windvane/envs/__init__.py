@@ -1,4 +1,4 @@
-"""Environments: native ones as pure functions, adapters for Gymnasium, and the registry of names."""
+"""Environments: native ones as pure functions, adapters for Gymnasium, and the registry."""
 
 from windvane.registry import Entry, Registry
 

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Int32, Key
+from jaxtyping import Array, Int, Int32, Key
 
 from windvane.batching import where
 from windvane.envs.environment import Environment

@@ -103,9 +103,7 @@ def from_object(env: Any) -> GymnasiumEnv:
     return _from_object(env, type(env).__name__, lambda: _copy(env), "auto")
 
 
-def _from_object(
-    made: Any, name: str, make: Callable[[], Any], observation: str
-) -> GymnasiumEnv:
+def _from_object(made: Any, name: str, make: Callable[[], Any], observation: str) -> GymnasiumEnv:
     gymnasium = _gymnasium()
     _refuse_observation(name, observation)
     if isinstance(made, gymnasium.vector.VectorEnv):

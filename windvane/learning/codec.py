@@ -29,7 +29,7 @@ class TransitionCodec(eqx.Module, Generic[State]):
         """What is stored of a transition."""
 
     @abstractmethod
-    def frames(self, row: Any) -> Num[Array, "k *frame"]:
+    def frames(self, row: Any) -> Num[Array, " k *frame"]:
         """The frames of both observations of a row, oldest first: one more than are stacked."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ def action_dtype(num_actions: int) -> Any:
 class FrameRow(eqx.Module):
     """A transition with the frames that its two observations consist of."""
 
-    frames: Num[Array, "k *frame"]
+    frames: Num[Array, " k *frame"]
     action: Int[Array, ""]
     reward: Float[Array, " objectives"]
     terminated: Bool[Array, ""]
@@ -84,7 +84,7 @@ class FrameCodec(TransitionCodec[Array]):
             transition.terminated,
         )
 
-    def frames(self, row: FrameRow) -> Num[Array, "k *frame"]:
+    def frames(self, row: FrameRow) -> Num[Array, " k *frame"]:
         """As they were stored."""
         return row.frames
 

@@ -21,12 +21,11 @@ from windvane.agents.core import (
     WeightChange,
     WeightHistory,
 )
-from windvane.batching import once, where
+from windvane.batching import cond_in_place, where
 from windvane.learning.codec import TransitionCodec
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.networks import Architecture
-from windvane.replay.buffer import ReplayBuffer
-from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.buffer import ReplayBuffer, ScoredReplay
 from windvane.spec import EnvSpec
 from windvane.transition import Transition
 
@@ -144,8 +143,12 @@ class Learner(eqx.Module):
         """Add a transition to the replay buffer."""
         reward = transition.reward * self.hyperparameters.reward_scale
         row = self.codec.encode(eqx.tree_at(lambda t: t.reward, transition, reward))
-        score = self._leaving_score(state, state.active_weights[env])
-        replay = self.replay.add(state.replay, row, transition.ended, score)
+        if isinstance(self.replay, ScoredReplay):
+            leaving = self.replay.leaving(state.replay)
+            score = self._exploration(state, leaving, state.active_weights[env])
+            replay = self.replay.add_scored(state.replay, row, transition.ended, score)
+        else:
+            replay = self.replay.add(state.replay, row, transition.ended)
         return eqx.tree_at(lambda s: s.replay, state, replay)
 
     def adopt_weights(
@@ -203,7 +206,7 @@ class Learner(eqx.Module):
         failed = state.failed | ~jnp.isfinite(info.loss + optax.tree.norm(flat))
         kept = where(failed, (state.online, state.optimiser), (online, optimiser))
         td_errors = jnp.where(failed, 0.0, info.td_errors)
-        replay = self.replay.update_priorities(state.replay, sampled.places, td_errors)
+        replay = self.replay.update_priorities(state.replay, sampled.indices, td_errors)
         return eqx.tree_at(
             lambda s: (s.online, s.optimiser, s.replay, s.loss, s.failed),
             state,
@@ -215,7 +218,7 @@ class Learner(eqx.Module):
         many runs at once: all are at the same step.
         """
         due = updates % self.hyperparameters.target_interval == 0
-        target = once(due, lambda _: state.online, state.target)
+        target = cond_in_place(due, lambda _: state.online, state.target)
         return eqx.tree_at(lambda s: s.target, state, target)
 
     def abandon_episode(self, state: LearnerState) -> LearnerState:
@@ -226,16 +229,13 @@ class Learner(eqx.Module):
         """What a run has learned, for a policy; `start` is an observation at an episode's start."""
         return self.agent.policy_network(state.networks, start, state.active_weights[0])
 
-    def _leaving_score(
-        self, state: LearnerState, weights: Float[Array, " objectives"]
-    ) -> Float[Array, ""] | None:
-        """max_a Q.w - Q(a).w of the transition that will leave the ring, for a rule that asks."""
-        if not isinstance(self.replay, ExplorationReplay):
-            return None
-        leaving = self.replay.leaving(state.replay)
-        q = state.online(self.codec.first_observation(leaving), weights)
+    def _exploration(
+        self, state: LearnerState, row: Any, weights: Float[Array, " objectives"]
+    ) -> Float[Array, ""]:
+        """max_a Q.w - Q(a).w: how far from greedy the action of a row is."""
+        q = state.online(self.codec.first_observation(row), weights)
         values = self.agent.scalarise(q, weights)
-        return values.max() - values[leaving.action]
+        return values.max() - values[row.action]
 
 
 def ravel(tree: PyTree) -> tuple[Float[Array, " n"], Callable[[Any], PyTree]]:

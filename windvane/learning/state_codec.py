@@ -20,7 +20,7 @@ State = TypeVar("State")
 
 
 class StateRow(eqx.Module, Generic[State]):
-    """A transition as states. After a truncated episode `terminated` is false: there is a future."""
+    """A transition as states. `terminated` is false after a truncated episode."""
 
     state: State
     action: Int[Array, "*batch"]
@@ -58,7 +58,7 @@ class StateCodec(TransitionCodec[Any]):
             transition.terminated,
         )
 
-    def frames(self, row: StateRow[Any]) -> Num[Array, "k *frame"]:
+    def frames(self, row: StateRow[Any]) -> Num[Array, " k *frame"]:
         """Three images, the middle one of which is in both observations, or two feature vectors."""
         env = self.env
         if env.observation == "features":

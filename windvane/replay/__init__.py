@@ -1,10 +1,15 @@
-"""Replay buffers: shared storage and sampling, one file per retention rule, and their registry."""
+"""Replay buffers: shared storage and sampling, one file per retention rule, and their registry.
+
+Nothing here depends on `windvane.envs`.
+"""
 
 from windvane.registry import Entry, Registry
 
+_HOME = "windvane.replay."
+
 REPLAYS = Registry("replay", {
-    "standard": Entry("Standard ER", "windvane.replay.setup:standard", "The newest transitions."),
-    "der": Entry("DER", "windvane.replay.setup:der", "Half newest, half diverse trajectories."),
-    "sel": Entry("SEL", "windvane.replay.setup:sel", "Half newest, half a uniform sample."),
-    "exp": Entry("EXP", "windvane.replay.setup:exp", "Half newest, half exploratory."),
+    "standard": Entry("Standard ER", f"{_HOME}standard:StandardReplay.build", "The newest."),
+    "der": Entry("DER", f"{_HOME}diverse:DiverseReplay.build", "Half newest, half diverse."),
+    "sel": Entry("SEL", f"{_HOME}selective:SelectiveReplay.build", "Half newest, half uniform."),
+    "exp": Entry("EXP", f"{_HOME}exploration:ExplorationReplay.build", "Half exploratory."),
 })  # fmt: skip

@@ -1,12 +1,12 @@
-"""What all replay buffers share: rows of transitions, their priorities, sampling.
+"""What all replay buffers share: rows of transitions, their priorities, and sampling.
 
-A buffer is frozen parameters plus pure functions on a state. Transitions may be any pytree of
-arrays. Retention rules decide which rows live; a row with priority 0 is not held.
+A buffer is frozen parameters plus pure functions on a state. A transition is any pytree of arrays.
+Retention rules, in their own files, decide which rows are held; a row of priority 0 is not held.
 """
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 import equinox as eqx
 import jax
@@ -15,74 +15,78 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree, UInt32
 
-from windvane.errors import InputError, require_int
+from windvane.errors import LARGEST_COUNT, InputError, is_number, require_int
 from windvane.packing import Packing
 from windvane.replay.priorities import BLOCK, DRAWS, Priorities
 
 State = TypeVar("State")
 
-RUN = BLOCK
-"""Neighbouring rows that are moved at once; trajectories are some tens of transitions long."""
+SEGMENT = BLOCK
+"""Neighbouring rows that are moved at once; trajectories have some tens of transitions."""
 
 
 class Rows(eqx.Module):
-    """Transitions, packed into words, and their priorities; `newcomer` is a new one's."""
+    """Transitions, packed into words, and their priorities.
 
-    words: UInt32[Array, "rows words"]
+    `initial_priority` is the priority of a new transition.
+    """
+
+    data: UInt32[Array, "rows words"]
     priorities: Priorities
-    newcomer: Float[Array, ""]
+    initial_priority: Float[Array, ""]
     packing: Packing = eqx.field(static=True)
 
     @staticmethod
-    def empty(example: PyTree[Array], number: int, newcomer: float) -> "Rows":
+    def empty(example: PyTree[Array], number: int, initial_priority: float) -> "Rows":
         """`number` rows for transitions like `example`, none of them held."""
         packing = Packing.of(example)
-        blank = jnp.zeros((number, packing.size), jnp.uint32)
-        return Rows(blank, Priorities.zeros(number), jnp.asarray(newcomer, jnp.float32), packing)
+        data = jnp.zeros((number, packing.size), jnp.uint32)
+        initial = jnp.asarray(initial_priority, jnp.float32)
+        return Rows(data, Priorities.zeros(number), initial, packing)
 
-    def write(self, place: Int[Array, ""], transition: PyTree[Array]) -> "Rows":
-        """Store a transition."""
-        words = self.words.at[place].set(self._pack(transition))
-        priorities = self.priorities.set(place[None], self.newcomer[None])
-        return dataclasses.replace(self, words=words, priorities=priorities)
+    def write(self, index: Int[Array, ""], transition: PyTree[Array]) -> "Rows":
+        """Store a transition at an index."""
+        data = self.data.at[index].set(self._pack(transition))
+        priorities = self.priorities.set(index[None], self.initial_priority[None])
+        return dataclasses.replace(self, data=data, priorities=priorities)
 
     def replace(
-        self, place: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
+        self, index: Int[Array, ""], transition: PyTree[Array], to: Int[Array, ""]
     ) -> "Rows":
-        """As `write`, but what was there moves to another place first; out of range: nowhere."""
-        size = self.words.shape[0]
-        # A write that may be dropped would copy the whole array: nowhere is its own place.
-        row = jax.lax.dynamic_slice_in_dim(self.words, place, 1)
-        there = jnp.where(to < size, to, place)
-        moved = jax.lax.dynamic_update_slice_in_dim(self.words, row, there, 0)
-        words = moved.at[place].set(self._pack(transition))
-        # One change of both priorities: two in a row would copy them all in between.
-        places = jnp.stack([jnp.where(to < size, to, self.priorities.places.size), place])
-        values = jnp.stack([self.priorities[place], self.newcomer])
-        priorities = self.priorities.set(places, values)
-        return dataclasses.replace(self, words=words, priorities=priorities)
+        """As `write`, but move the row at `index` to `to` first, unless that is out of range."""
+        size = self.data.shape[0]
+        # A write that may be dropped copies the whole array: a row that stays moves to itself.
+        row = jax.lax.dynamic_slice_in_dim(self.data, index, 1)
+        target = jnp.where(to < size, to, index)
+        moved = jax.lax.dynamic_update_slice_in_dim(self.data, row, target, 0)
+        data = moved.at[index].set(self._pack(transition))
+        # One update of both priorities: two consecutive ones would copy all of them in between.
+        indices = jnp.stack([jnp.where(to < size, to, self.priorities.values.size), index])
+        values = jnp.stack([self.priorities[index], self.initial_priority])
+        priorities = self.priorities.set(indices, values)
+        return dataclasses.replace(self, data=data, priorities=priorities)
 
-    def move_run(
+    def move_segment(
         self,
         source: Int[Array, ""],
         target: Int[Array, ""],
-        number: Int[Array, ""],
+        length: Int[Array, ""],
         kept: Bool[Array, ""],
     ) -> "Rows":
-        """Move `number` neighbouring rows, at most `RUN` of them; if not `kept`, forget them.
+        """Move `length` neighbouring rows, at most `SEGMENT`; if not `kept`, drop them.
 
-        `RUN` rows are copied, however few are meant: none from the target on may be in use.
+        `SEGMENT` rows are always copied, so none of those from `target` on may be in use.
         """
-        run = jax.lax.dynamic_slice_in_dim(self.words, source, RUN)
-        # Rows that are forgotten move to where they are.
-        there = jnp.where(kept, target, source)
-        words = jax.lax.dynamic_update_slice_in_dim(self.words, run, there, 0)
-        priorities = self.priorities.move_run(source, target, number, kept)
-        return dataclasses.replace(self, words=words, priorities=priorities)
+        segment = jax.lax.dynamic_slice_in_dim(self.data, source, SEGMENT)
+        # Rows that are dropped are copied onto themselves.
+        start = jnp.where(kept, target, source)
+        data = jax.lax.dynamic_update_slice_in_dim(self.data, segment, start, 0)
+        priorities = self.priorities.move_segment(source, target, length, kept)
+        return dataclasses.replace(self, data=data, priorities=priorities)
 
-    def read(self, places: Int[Array, " n"]) -> PyTree[Array]:
-        """Transitions of some rows."""
-        return jax.vmap(self.packing.unpack)(self.words[places])
+    def read(self, indices: Int[Array, " n"]) -> PyTree[Array]:
+        """The transitions at some indices."""
+        return jax.vmap(self.packing.unpack)(self.data[indices])
 
     def _pack(self, transition: PyTree[Array]) -> UInt32[Array, " words"]:
         check_transition(self.packing, transition)
@@ -90,52 +94,45 @@ class Rows(eqx.Module):
 
 
 class Batch(NamedTuple):
-    """Sampled transitions, where they lie, and how likely each was (for importance weights)."""
+    """Sampled transitions, their indices, and their probabilities (for importance weights)."""
 
     transitions: PyTree[Array]
-    places: Int[Array, " n"]
+    indices: Int[Array, " n"]
     probabilities: Float[Array, " n"]
 
 
 class ReplayBuffer(eqx.Module, Generic[State]):
-    """Prioritised replay: p = (error + epsilon)^alpha, sampled in proportion.
+    """Prioritised replay: p = (error + priority_offset)^priority_exponent, sampled in proportion.
 
-    Subclasses are final and differ in what they keep when there is no room for all.
+    Final subclasses are retention rules: they differ in what they keep when the buffer is full.
     """
 
     capacity: eqx.AbstractVar[int]
-    alpha: eqx.AbstractVar[float]
-    epsilon: eqx.AbstractVar[float]
+    priority_exponent: eqx.AbstractVar[float]
+    priority_offset: eqx.AbstractVar[float]
+
+    whole_trajectories: ClassVar[bool] = False
+    """Whether transitions of one trajectory must be added one after another."""
 
     @abstractmethod
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> State:
-        """An empty buffer for transitions shaped like `example`; `key` is for rules that draw."""
+        """An empty buffer for transitions like `example`; `key` is for rules that are random."""
 
     @abstractmethod
-    def add(
-        self,
-        state: State,
-        transition: PyTree[Array],
-        ended: Bool[Array, ""],
-        score: Float[Array, ""] | None = None,
-    ) -> State:
-        """Remember a transition; `ended` says whether it is its episode's last, cut or terminal.
-
-        Only `ExplorationReplay` looks at `score`.
-        """
-
-    whole_trajectories = False
-
-    def close_trajectory(self, state):
-        return state
+    def add(self, state: State, transition: PyTree[Array], ended: Bool[Array, ""]) -> State:
+        """Add a transition; `ended` is true for the last of an episode, terminated or truncated."""
 
     @abstractmethod
     def size(self, state: State) -> Int[Array, ""]:
         """Number of transitions held."""
 
     @abstractmethod
-    def next_place(self, state: State) -> Int[Array, ""]:
-        """Where in the ring of the newest transitions the next one will lie."""
+    def write_index(self, state: State) -> Int[Array, ""]:
+        """The index, in the ring of the newest transitions, of the next one."""
+
+    def close_trajectory(self, state: State) -> State:
+        """The open trajectory is abandoned: the next transition begins another."""
+        return state
 
     @property
     def ring_capacity(self) -> int:
@@ -143,19 +140,19 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         return self.capacity - self.capacity // 2
 
     def rows(self, state: State) -> Rows:
-        """All rows of a state, held or not: every state keeps them as `rows`."""
+        """All rows of a state, held or not; every state has them as its field `rows`."""
         return state.rows  # type: ignore[attr-defined]
 
     def empty_rows(self, example: PyTree[Array], number: int) -> Rows:
-        """`number` rows, none held; the first transitions count as having an error of 1."""
-        return Rows.empty(example, number, (1.0 + self.epsilon) ** self.alpha)
+        """`number` rows, none held; the first transitions have the priority of an error of 1."""
+        return Rows.empty(example, number, (1.0 + self.priority_offset) ** self.priority_exponent)
 
     def sample(self, state: State, key: Key[Array, ""], number: int, newest: int = 0) -> Batch:
-        """The `newest` transitions, last first, and for the rest of the batch some that are drawn
-        in proportion to their priorities, perhaps one more than once.
+        """Sample a batch: the `newest` transitions, last first, and others in proportion to their
+        priorities, with replacement.
 
-        As many must be held. A compiled program cannot complain about that, and would draw from
-        whatever is held.
+        At least `number` transitions must be held. A compiled program cannot check that, and
+        samples from those that are held.
         """
         if not 1 <= number <= self.capacity:
             raise InputError(f"a batch must be of 1 to {self.capacity} transitions, not {number!r}")
@@ -167,35 +164,35 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         if not isinstance(held, Tracer) and number > int(held):
             raise InputError(f"cannot sample {number} transitions: {int(held)} are held")
         draws = jax.random.uniform(key, (DRAWS, number))
-        places, probabilities = self.draw(state, draws, newest)
-        return Batch(self.rows(state).read(places), places, probabilities)
+        indices, probabilities = self.sample_indices(state, draws, newest)
+        return Batch(self.rows(state).read(indices), indices, probabilities)
 
-    def draw(
+    def sample_indices(
         self, state: State, draws: Float[Array, "draws n"], newest: int | Int[Array, ""] = 0
     ) -> tuple[Int[Array, " n"], Float[Array, " n"]]:
-        """Where the transitions of a sample lie, and how likely each was, by given random numbers,
-        uniform in [0, 1).
+        """The indices of a sample and their probabilities, from given random numbers, uniform in
+        [0, 1).
         """
         priorities, age = self.rows(state).priorities, jnp.arange(draws.shape[1])
-        recent = (self.next_place(state) - 1 - age) % self.ring_capacity
+        recent = (self.write_index(state) - 1 - age) % self.ring_capacity
         wanted = (age < jnp.minimum(newest, self.ring_capacity)) & (priorities[recent] > 0)
-        places = jnp.where(wanted, recent, priorities.locate(draws))
-        return places, priorities[places] / priorities.total
+        indices = jnp.where(wanted, recent, priorities.locate(draws))
+        return indices, priorities[indices] / priorities.total
 
     def update_priorities(
-        self, state: State, places: Int[Array, " n"], errors: Float[Array, " n"]
+        self, state: State, indices: Int[Array, " n"], errors: Float[Array, " n"]
     ) -> State:
         """Set the priorities of sampled transitions from their new errors.
 
-        A transition that was dropped since it was sampled stays dropped. Newcomers will have the
-        mean of these priorities: the largest so far would, after a single large error, make all
-        later batches consist of newcomers.
+        A transition that was dropped since it was sampled stays dropped. New transitions get the
+        mean of these priorities: with the largest so far, a single large error would fill all
+        later batches with new transitions.
         """
         rows = self.rows(state)
-        fresh = (jnp.abs(errors) + self.epsilon) ** self.alpha
-        held = rows.priorities[places] > 0
-        priorities = rows.priorities.set(places, jnp.where(held, fresh, 0.0))
-        changed = dataclasses.replace(rows, priorities=priorities, newcomer=fresh.mean())
+        new = (jnp.abs(errors) + self.priority_offset) ** self.priority_exponent
+        held = rows.priorities[indices] > 0
+        priorities = rows.priorities.set(indices, jnp.where(held, new, 0.0))
+        changed = dataclasses.replace(rows, priorities=priorities, initial_priority=new.mean())
         return eqx.tree_at(self.rows, state, changed)
 
     def importance_weights(self, state: State, batch: Batch, beta: float) -> Float[Array, " n"]:
@@ -205,18 +202,54 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         return weights / weights.max()
 
 
-def check_buffer(capacity: int, alpha: float, epsilon: float, least: int = 1) -> int:
-    """Return the capacity if it is at least `least` and the rest makes priorities."""
-    capacity = require_int("the capacity of a replay buffer", capacity, least)
-    if not (np.isfinite(alpha) and alpha >= 0):
-        raise InputError(f"alpha must be 0 or more, not {alpha!r}")
-    if not (np.isfinite(epsilon) and epsilon > 0):
-        raise InputError(f"epsilon must be above 0, or nothing would be sampled, not {epsilon!r}")
+class ScoredReplay(ReplayBuffer[State]):
+    """A buffer that keeps or drops the transition leaving its ring by a score from the agent.
+
+    The agent reads `leaving`, computes the score and passes it to `add_scored`. Transitions leave
+    the ring in the order in which they entered it.
+    """
+
+    @abstractmethod
+    def leaving(self, state: State) -> PyTree[Array]:
+        """The transition that the next `add_scored` evicts from the ring, once the ring is full."""
+
+    @abstractmethod
+    def add_scored(
+        self,
+        state: State,
+        transition: PyTree[Array],
+        ended: Bool[Array, ""],
+        score: Float[Array, ""],
+    ) -> State:
+        """As `add`, with the `score` of the transition that leaves; ignored while none leaves."""
+
+    def add(self, state: State, transition: PyTree[Array], ended: Bool[Array, ""]) -> NoReturn:
+        """Not supported: use `add_scored`."""
+        del state, transition, ended
+        raise InputError(
+            f"{type(self).__name__} needs the score of the leaving transition: use `add_scored`"
+        )
+
+
+def check_buffer(
+    capacity: Any, priority_exponent: Any, priority_offset: Any, smallest: int = 1
+) -> int:
+    """Return the capacity if it is at least `smallest` and the rest gives valid priorities."""
+    capacity = require_int("the capacity of a replay buffer", capacity, smallest, LARGEST_COUNT)
+    if not (is_number(priority_exponent) and priority_exponent >= 0):
+        raise InputError(
+            f"priority_exponent must be a finite number of at least 0, not {priority_exponent!r}"
+        )
+    if not (is_number(priority_offset) and priority_offset > 0):
+        raise InputError(
+            "priority_offset must be a finite number above 0, or nothing would be sampled, not "
+            f"{priority_offset!r}"
+        )
     return capacity
 
 
 def check_transition(packing: Packing, transition: Any) -> None:
-    """Complain about a transition that is not shaped like those before it."""
+    """Raise an error if a transition has another structure or shape than the example."""
     leaves, structure = jax.tree.flatten(transition)
     if structure != packing.structure:
         raise InputError(f"a transition must be built like {packing.structure}, not {structure}")

@@ -1,9 +1,9 @@
-"""NSGA-II's crowding distance of a changing set of points, kept up to date point by point.
+"""NSGA-II's crowding distance of a changing set of points, updated incrementally.
 
-A point's distance is the sum over objectives of the gap between its two neighbours, in parts of
-the objective's range; the first and the last of an order have an infinite distance. Equal values
-are ordered by age. Every point knows its neighbours, so that adding or removing one changes no
-other points than those, and nothing is ever sorted.
+A point's distance is the sum over objectives of the gap between its two neighbours, relative to the
+objective's range; the first and the last of an order have an infinite distance. Equal values are
+ordered by age. Every point is linked to its neighbours, so that inserting or removing one changes
+only those, and nothing is ever sorted.
 """
 
 from typing import Any, final
@@ -17,9 +17,9 @@ from windvane.replay.diversity import Diversity
 
 
 class Order(eqx.Module):
-    """The points in the order of one objective, as a list linked both ways.
+    """The points in the order of one objective, as a doubly linked list.
 
-    `lower` and `upper` repeat the neighbours' values; -infinity and infinity where there is none.
+    `lower` and `upper` copy the neighbours' values; -infinity and infinity where there is none.
     A free slot has the value infinity. `lowest` and `highest` are the values at the ends.
     """
 
@@ -34,11 +34,12 @@ class Order(eqx.Module):
     @staticmethod
     def empty(slots: int) -> "Order":
         """No points."""
-        far, nobody = jnp.full(slots, jnp.inf, float), jnp.zeros(slots, int)
-        return Order(far, far, far, nobody, nobody, far.min(), -far.min())
+        infinite, unlinked = jnp.full(slots, jnp.inf, float), jnp.zeros(slots, int)
+        ends = infinite.min(), -infinite.min()
+        return Order(infinite, infinite, infinite, unlinked, unlinked, *ends)
 
     def insert(self, slot: Int[Array, ""], value: Float[Array, ""]) -> "Order":
-        """Link a value in, above all that are equal."""
+        """Link a value, above all equal ones."""
         fits = (self.value <= value) & (value < self.upper)
         has_below = self.lowest <= value
         has_above = value < self.highest
@@ -48,7 +49,7 @@ class Order(eqx.Module):
         above = jnp.where(has_above, above, slot)
         lower = jnp.where(has_below, self.value[below], -jnp.inf)
         upper = jnp.where(has_above, self.value[above], jnp.inf)
-        # A neighbour that is not there is the slot itself, which is written last.
+        # A missing neighbour is the slot itself, which is written last.
         return Order(
             value=self.value.at[slot].set(value),
             lower=self.lower.at[above].set(value).at[slot].set(lower),
@@ -60,7 +61,7 @@ class Order(eqx.Module):
         )
 
     def remove(self, slot: Int[Array, ""]) -> "Order":
-        """Make the neighbours of a slot each other's."""
+        """Link the two neighbours of a slot to each other."""
         lower, upper = self.lower[slot], self.upper[slot]
         is_first, is_last = lower == -jnp.inf, upper == jnp.inf
         below = jnp.where(is_first, slot, self.below[slot])
@@ -76,34 +77,34 @@ class Order(eqx.Module):
         )
 
     def gaps(self) -> Float[Array, " slots"]:
-        """Each point's gap between its neighbours, in parts of the range."""
+        """The gap between each point's neighbours, relative to the range."""
         extent = self.highest - self.lowest
-        # One divisor a point: for a common one compilers multiply by its inverse, which rounds
-        # otherwise, and equal distances would no longer be equal.
+        # One divisor per point: by a common one compilers divide as a product with its inverse,
+        # which rounds differently, so that equal distances would no longer be equal.
         divisor = jnp.where((self.value < jnp.inf) & (extent > 0), extent, 1.0)
         return (self.upper - self.lower) / divisor
 
 
 @final
 class CrowdingDistance(Diversity[Order]):
-    """The paper's diversity function; signatures are vectors, one order each value."""
+    """The paper's diversity function; signatures are vectors, with one order per value."""
 
     def init(self, slots: int, example: Float[Array, " values"]) -> Order:
-        """As many empty orders as a signature has values, stacked."""
+        """One empty order per value of a signature, stacked."""
         empty = Order.empty(slots)
         return jax.tree.map(lambda leaf: jnp.stack([leaf] * example.size), empty)
 
-    def insert(self, points: Order, slot: Int[Array, ""], signature: Any) -> Order:
+    def insert(self, state: Order, slot: Int[Array, ""], signature: Any) -> Order:
         """Link each value of the signature into its order."""
-        return jax.vmap(Order.insert, (0, None, 0))(points, slot, signature)
+        return jax.vmap(Order.insert, (0, None, 0))(state, slot, signature)
 
-    def remove(self, points: Order, slot: Int[Array, ""]) -> Order:
-        """Take a point out of all orders."""
-        return jax.vmap(Order.remove, (0, None))(points, slot)
+    def remove(self, state: Order, slot: Int[Array, ""]) -> Order:
+        """Remove a point from all orders."""
+        return jax.vmap(Order.remove, (0, None))(state, slot)
 
-    def diversities(self, points: Order) -> Float[Array, " slots"]:
-        """Crowding distances, added up in the order of the objectives."""
-        gaps = jax.vmap(Order.gaps)(points)
+    def diversities(self, state: Order) -> Float[Array, " slots"]:
+        """Crowding distances, summed in the order of the objectives."""
+        gaps = jax.vmap(Order.gaps)(state)
         total = gaps[0]
         for objective in range(1, gaps.shape[0]):
             total = total + gaps[objective]

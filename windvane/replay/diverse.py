@@ -1,37 +1,38 @@
-"""Diverse Experience Replay (the paper's Algorithm 3): half the buffer forgets by age, half by
-likeness.
+"""Diverse Experience Replay (the paper's Algorithm 3): half the buffer is first-in first-out, half
+keeps trajectories that differ from each other.
 
-New transitions enter a ring. When it is full, its oldest trajectory leaves whole and is considered
-for the diverse half: as long as there is no room for it, the least diverse of all considered
-trajectories goes; if that is the newcomer, it is dropped and nothing else has changed.
+New transitions enter a ring. When it is full, its oldest trajectory is evicted as a whole and is a
+candidate for the diverse half. While there is no room for it, the least diverse trajectory, the
+candidate included, is removed; if that is the candidate, it is dropped and nothing else changes.
 
-Rows [0, ring) are the ring. Behind them trajectories of the diverse half lie one after another,
-with gaps where some were removed, and are moved together when the end is reached.
+Rows [0, ring) are the ring. The trajectories of the diverse half follow, one after another, with
+gaps where some were removed; they are compacted when the last row is reached.
 
-The decision is made on the table of trajectories alone, which is small; rows are then changed in
-place, a run at a time. Many buffers side by side stay fast because neither step touches all rows.
+The decision depends on the table of trajectories alone, which is small; rows are then updated in
+place, one segment at a time. Neither step touches all rows, so that vmapped buffers stay fast.
 """
 
 import dataclasses
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Int, Key, PyTree
 
-from windvane.batching import repeat, together, when, where
-from windvane.errors import require_positive_int
-from windvane.replay.buffer import RUN, ReplayBuffer, Rows, check_buffer
+from windvane.batching import cond_any, cond_any_in_place, where, while_any
+from windvane.errors import LARGEST_COUNT, require_positive_int
+from windvane.replay.buffer import SEGMENT, ReplayBuffer, Rows, check_buffer
 from windvane.replay.crowding import CrowdingDistance
 from windvane.replay.diversity import Diversity
 from windvane.replay.priorities import Priorities
-from windvane.replay.signature import Signature
+from windvane.replay.setup import ReplaySetup
+from windvane.replay.signature import ReturnSignature, Signature
 
 
 class Trajectory(eqx.Module):
-    """What is known of a trajectory, or of many; `whole` is false if it has lost its beginning."""
+    """One trajectory, or many; `whole` is false if its beginning or its end is missing."""
 
     length: Int[Array, "*many"]
     whole: Bool[Array, "*many"]
@@ -39,52 +40,52 @@ class Trajectory(eqx.Module):
 
 
 class Ring(eqx.Module):
-    """The first-in first-out half: complete trajectories oldest first, then the running one.
+    """The first-in first-out half: closed trajectories, oldest first, then the open one.
 
-    The complete ones queue up: entry `first` of the queue is the oldest of `number`. `oldest` is
-    that entry once more, so that a step never reads from the queue what it may overwrite.
+    The closed ones are a queue: entry `queue_start` is the oldest of `queue_length`. `oldest` is a
+    copy of that entry, so that a step never reads from the queue what it may overwrite.
     """
 
-    write: Int[Array, ""]
-    held: Int[Array, ""]
-    first: Int[Array, ""]
-    number: Int[Array, ""]
+    write_index: Int[Array, ""]
+    size: Int[Array, ""]
+    queue_start: Int[Array, ""]
+    queue_length: Int[Array, ""]
     queue: Trajectory
     oldest: Trajectory
-    running: Trajectory
-    running_time: Int[Array, ""]
+    open_trajectory: Trajectory
+    open_time: Int[Array, ""]
 
 
-class Diverse(eqx.Module):
+class DiverseTable(eqx.Module):
     """The table of the diverse half: its trajectories' rows, ages and signatures.
 
-    `born` is -1 for a slot that is free; the free slots are `free[number:]`. `used` counts rows,
-    `end` is where the next trajectory's rows begin.
+    `inserted_at` is -1 for a free slot, else the value of `considered` at the insertion; the free
+    slots are `free[number:]`. `used` counts rows, and the next trajectory's rows begin at `end`.
     """
 
     offsets: Int[Array, " slots"]
     lengths: Int[Array, " slots"]
-    born: Int[Array, " slots"]
+    inserted_at: Int[Array, " slots"]
     free: Int[Array, " slots"]
     signatures: PyTree[Array]
-    points: PyTree[Array]
+    diversity_state: PyTree[Array]
     number: Int[Array, ""]
     used: Int[Array, ""]
     end: Int[Array, ""]
     considered: Int[Array, ""]
 
 
-class Leaving(eqx.Module):
-    """`length` rows leave the ring from `begin` on: a trajectory to consider, or rows to forget."""
+class Eviction(eqx.Module):
+    """`length` rows, beginning at `start`, leave the ring: a candidate, or rows to drop."""
 
-    begin: Int[Array, ""]
+    start: Int[Array, ""]
     length: Int[Array, ""]
-    considered: Bool[Array, ""]
+    is_candidate: Bool[Array, ""]
     signature: PyTree[Array]
 
 
-class Verdict(eqx.Module):
-    """What considering a trajectory led to: its slot, and how many others had to go."""
+class Admission(eqx.Module):
+    """Whether a candidate was accepted, its slot, and how many others were removed for it."""
 
     accepted: Bool[Array, ""]
     slot: Int[Array, ""]
@@ -92,23 +93,25 @@ class Verdict(eqx.Module):
 
 
 class DiverseReplayState(eqx.Module):
-    """Rows of both halves and what is known of their trajectories."""
+    """The rows of both halves and the tables of their trajectories."""
 
     rows: Rows
     ring: Ring
-    diverse: Diverse
+    diverse: DiverseTable
 
 
 @final
 class DiverseReplay(ReplayBuffer[DiverseReplayState]):
-    """Half first-in first-out, half diverse; sampling makes no difference between them."""
+    """Half first-in first-out, half diverse; sampling treats both halves alike."""
 
     capacity: int = eqx.field(static=True)
     trajectories: int = eqx.field(static=True)
     signature: Signature
     diversity: Diversity[Any]
-    alpha: float
-    epsilon: float
+    priority_exponent: float
+    priority_offset: float
+
+    whole_trajectories: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -117,19 +120,29 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         diversity: Diversity[Any] | None = None,
         *,
         trajectories: int | None = None,
-        alpha: float = 2.0,
-        epsilon: float = 0.01,
+        priority_exponent: float = 2.0,
+        priority_offset: float = 0.01,
     ):
-        """`trajectories` is how many the diverse half can hold at most, however short they are.
+        """`trajectories` is the largest number of trajectories in the diverse half.
 
-        By default there is room for any number; a smaller one saves time where trajectories are
-        known to be longer than a few transitions. The default diversity is the crowding distance.
+        The default has room for any number; a smaller one saves time where trajectories are known
+        to be longer than a few transitions. The default diversity is the crowding distance.
         """
-        self.capacity = check_buffer(capacity, alpha, epsilon, least=2)
-        most = capacity // 2 if trajectories is None else trajectories
-        self.trajectories = require_positive_int("the number of trajectories", most)
+        self.capacity = check_buffer(capacity, priority_exponent, priority_offset, smallest=2)
+        limit = self.diverse_capacity if trajectories is None else trajectories
+        self.trajectories = require_positive_int("the number of trajectories", limit, LARGEST_COUNT)
         self.diversity = CrowdingDistance() if diversity is None else diversity
-        self.signature, self.alpha, self.epsilon = signature, alpha, epsilon
+        self.signature = signature
+        self.priority_exponent, self.priority_offset = priority_exponent, priority_offset
+
+    @staticmethod
+    def build(setup: ReplaySetup, trajectories: Any = None) -> "DiverseReplay":
+        """For the registry: returns as signatures, and by default room for a tenth as many
+        trajectories as transitions.
+        """
+        signature = ReturnSignature(setup.num_objectives, setup.gamma)
+        most = max(setup.capacity // 10, 1) if trajectories is None else trajectories
+        return DiverseReplay(setup.capacity, signature, trajectories=most, **setup.priorities)
 
     @property
     def diverse_capacity(self) -> int:
@@ -138,264 +151,300 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
 
     @property
     def _diverse_rows(self) -> int:
-        # Room behind the trajectories makes moving them together a rare event.
-        rows = self.diverse_capacity + max(self.diverse_capacity // 4, RUN) + RUN
-        return -(-rows // RUN) * RUN
+        # Spare rows behind the trajectories make compaction rare.
+        rows = self.diverse_capacity + max(self.diverse_capacity // 4, SEGMENT) + SEGMENT
+        return -(-rows // SEGMENT) * SEGMENT
 
     @property
-    def _diverse_begin(self) -> int:
+    def _diverse_start(self) -> int:
         # A block of priorities apart from the ring, so that rows can be moved between the halves.
-        return (-(-self.ring_capacity // RUN) + 1) * RUN
+        return (-(-self.ring_capacity // SEGMENT) + 1) * SEGMENT
 
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> DiverseReplayState:
         """Nothing held. The key is not used."""
         del key
-        zero, yes = jnp.zeros((), int), jnp.asarray(True)
+        zero = jnp.zeros((), int)
         size, slots = self.ring_capacity, self.trajectories + 1
         start = self.signature.start()
-        rows = self.empty_rows(example, self._diverse_begin + self._diverse_rows)
-        nothing = Trajectory(zero, yes, start)
-        queue = _stacked(nothing, size)
+        rows = self.empty_rows(example, self._diverse_start + self._diverse_rows)
+        empty = self._empty_trajectory()
         ring = Ring(
-            write=zero, held=zero, first=zero, number=zero,
-            queue=queue, oldest=nothing, running=nothing, running_time=zero,
+            write_index=zero, size=zero, queue_start=zero, queue_length=zero,
+            queue=_stacked(empty, size), oldest=empty, open_trajectory=empty, open_time=zero,
         )  # fmt: skip
-        diverse = Diverse(
+        diverse = DiverseTable(
             offsets=jnp.zeros(slots, int), lengths=jnp.zeros(slots, int),
-            born=jnp.full(slots, -1, int), free=jnp.arange(slots),
+            inserted_at=jnp.full(slots, -1, int), free=jnp.arange(slots),
             signatures=_stacked(start, slots),
-            points=self.diversity.init(slots, start),
+            diversity_state=self.diversity.init(slots, start),
             number=zero, used=zero, end=zero, considered=zero,
         )  # fmt: skip
         return DiverseReplayState(rows, ring, diverse)
 
     def add(
-        self,
-        state: DiverseReplayState,
-        transition: PyTree[Array],
-        ended: Bool[Array, ""],
-        score: Float[Array, ""] | None = None,
+        self, state: DiverseReplayState, transition: PyTree[Array], ended: Bool[Array, ""]
     ) -> DiverseReplayState:
-        """Remember a transition, making room in the ring first if it is full."""
-        del score
-        leaving = self._leaving(state.ring)
+        """Add a transition to the open trajectory; a full ring evicts its oldest one first."""
+        eviction = self._next_eviction(state.ring)
         halves = (state.rows, state.diverse)
-        rows, diverse = together(leaving.length > 0, self._take_out, halves, leaving)
-        ring = self._make_room(state.ring, leaving)
-        rows = rows.write(ring.write, transition)
+        rows, diverse = cond_any_in_place(eviction.length > 0, self._evict, halves, eviction)
+        ring = self._make_room(state.ring, eviction)
+        rows = rows.write(ring.write_index, transition)
         return DiverseReplayState(rows, self._append(ring, transition, ended), diverse)
 
-    def next_place(self, state: DiverseReplayState) -> Int[Array, ""]:
-        """Right after the newest."""
-        return state.ring.write
+    def close_trajectory(self, state: DiverseReplayState) -> DiverseReplayState:
+        """The open trajectory is abandoned: the next transition begins another.
+
+        Its transitions stay in the ring until it is evicted, but as it is not whole it is then
+        dropped and not considered for the diverse half. If none is open, nothing changes.
+        """
+        ring = state.ring
+        is_open = ring.open_trajectory.length > 0
+        abandoned = Trajectory(
+            ring.open_trajectory.length, jnp.asarray(False), ring.open_trajectory.signature
+        )
+        tail = (ring.queue_start + ring.queue_length) % self.ring_capacity
+        # The end of a full queue is its start, which must not change: what is there is put back.
+        there = jax.tree.map(lambda leaf: leaf[tail], ring.queue)
+        queue = _put(ring.queue, tail, where(is_open, abandoned, there))
+        first = is_open & (ring.queue_length == 0)
+        closed = Ring(
+            write_index=ring.write_index,
+            size=ring.size,
+            queue_start=ring.queue_start,
+            queue_length=ring.queue_length + is_open.astype(int),
+            queue=queue,
+            oldest=where(first, abandoned, ring.oldest),
+            open_trajectory=where(is_open, self._empty_trajectory(), ring.open_trajectory),
+            open_time=jnp.where(is_open, 0, ring.open_time),
+        )
+        return DiverseReplayState(state.rows, closed, state.diverse)
+
+    def write_index(self, state: DiverseReplayState) -> Int[Array, ""]:
+        """The index after the newest."""
+        return state.ring.write_index
 
     def size(self, state: DiverseReplayState) -> Int[Array, ""]:
         """Number of transitions held in both halves."""
-        return state.ring.held + state.diverse.used
+        return state.ring.size + state.diverse.used
 
     def signatures(self, state: DiverseReplayState) -> tuple[Any, Any]:
-        """Signatures of the complete trajectories held by the ring, oldest first, and by the
-        diverse half, as NumPy arrays; to look at one buffer from outside a compiled program.
+        """Signatures of the closed trajectories in the ring, oldest first, and of those in the
+        diverse half, as NumPy arrays; for inspecting one buffer outside a compiled program.
         """
         ring, diverse = state.ring, state.diverse
-        order = (int(ring.first) + np.arange(int(ring.number))) % self.ring_capacity
-        used = np.flatnonzero(np.asarray(diverse.born) >= 0)
+        order = (int(ring.queue_start) + np.arange(int(ring.queue_length))) % self.ring_capacity
+        used = np.flatnonzero(np.asarray(diverse.inserted_at) >= 0)
         recent = jax.tree.map(lambda leaf: np.asarray(leaf)[order], ring.queue.signature)
         kept = jax.tree.map(lambda leaf: np.asarray(leaf)[used], diverse.signatures)
         return recent, kept
 
-    def _leaving(self, ring: Ring) -> Leaving:
+    def _next_eviction(self, ring: Ring) -> Eviction:
         """The ring's oldest trajectory, if the ring is full.
 
-        If the ring holds nothing but the running trajectory, that one loses its oldest transition.
+        If the ring holds nothing but the open trajectory, that one loses its oldest transition.
         """
-        full, complete = ring.held == self.ring_capacity, ring.number > 0
-        length = jnp.where(complete, ring.oldest.length, 1)
-        return Leaving(
-            begin=(ring.write - ring.held) % self.ring_capacity,
+        full, any_closed = ring.size == self.ring_capacity, ring.queue_length > 0
+        length = jnp.where(any_closed, ring.oldest.length, 1)
+        return Eviction(
+            start=(ring.write_index - ring.size) % self.ring_capacity,
             length=jnp.where(full, length, 0),
-            considered=full & complete & ring.oldest.whole,
+            is_candidate=full & any_closed & ring.oldest.whole,
             signature=ring.oldest.signature,
         )
 
-    def _take_out(self, halves: tuple[Rows, Diverse], leaving: Leaving) -> tuple[Rows, Diverse]:
-        """Take what leaves out of the ring's rows, into the diverse half if it is good for it."""
+    def _evict(
+        self, halves: tuple[Rows, DiverseTable], eviction: Eviction
+    ) -> tuple[Rows, DiverseTable]:
+        """Remove the evicted rows from the ring; those of an accepted candidate move."""
         rows, diverse = halves
         no, zero = jnp.asarray(False), jnp.zeros((), int)
-        diverse, verdict = when(
-            leaving.considered, self._consider, (diverse, Verdict(no, zero, zero)), leaving
+        diverse, admission = cond_any(
+            eviction.is_candidate, self._try_admit, (diverse, Admission(no, zero, zero)), eviction
         )
-        at_end = verdict.accepted & (diverse.end + RUN > self._diverse_rows)
-        rows, diverse, verdict = when(at_end, self._move_together, (rows, diverse, verdict))
-        return self._change_rows(rows, diverse, verdict, leaving), diverse
+        at_end = admission.accepted & (diverse.end + SEGMENT > self._diverse_rows)
+        rows, diverse, admission = cond_any(at_end, self._compact, (rows, diverse, admission))
+        return self._update_rows(rows, diverse, admission, eviction), diverse
 
-    def _consider(
-        self, before: tuple[Diverse, Verdict], leaving: Leaving
-    ) -> tuple[Diverse, Verdict]:
-        """Algorithm 3's loop, on a copy: only an accepted newcomer makes the removals real."""
+    def _try_admit(
+        self, before: tuple[DiverseTable, Admission], eviction: Eviction
+    ) -> tuple[DiverseTable, Admission]:
+        """Algorithm 3's loop, on a copy of the table that is kept if the candidate is accepted."""
         diverse, _ = before
         slot = diverse.free[diverse.number]
-        trial = Diverse(
+        trial = DiverseTable(
             offsets=diverse.offsets.at[slot].set(diverse.end),
-            lengths=diverse.lengths.at[slot].set(leaving.length),
-            born=diverse.born.at[slot].set(diverse.considered),
+            lengths=diverse.lengths.at[slot].set(eviction.length),
+            inserted_at=diverse.inserted_at.at[slot].set(diverse.considered),
             free=diverse.free,
-            signatures=_put(diverse.signatures, slot, leaving.signature),
-            points=self.diversity.insert(diverse.points, slot, leaving.signature),
+            signatures=_put(diverse.signatures, slot, eviction.signature),
+            diversity_state=self.diversity.insert(
+                diverse.diversity_state, slot, eviction.signature
+            ),
             number=diverse.number + 1,
-            used=diverse.used + leaving.length,
-            end=diverse.end + leaving.length,
+            used=diverse.used + eviction.length,
+            end=diverse.end + eviction.length,
             considered=diverse.considered + 1,
         )
 
-        def lacks_room(trial: Diverse) -> Bool[Array, ""]:
+        def lacks_room(trial: DiverseTable) -> Bool[Array, ""]:
             overfull = trial.used > self.diverse_capacity
-            return (trial.born[slot] >= 0) & (overfull | (trial.number > self.trajectories))
+            return (trial.inserted_at[slot] >= 0) & (overfull | (trial.number > self.trajectories))
 
         trial = jax.lax.while_loop(lacks_room, self._remove_least_diverse, trial)
-        accepted = trial.born[slot] >= 0
+        accepted = trial.inserted_at[slot] >= 0
         removed = diverse.number + 1 - trial.number
         kept = where(accepted, trial, diverse)
         kept = eqx.tree_at(lambda d: d.considered, kept, diverse.considered + 1)
-        return kept, Verdict(accepted, slot, jnp.where(accepted, removed, 0))
+        return kept, Admission(accepted, slot, jnp.where(accepted, removed, 0))
 
-    def _remove_least_diverse(self, diverse: Diverse) -> Diverse:
-        """Take the least diverse trajectory out of the table; of equals, the oldest."""
-        used = diverse.born >= 0
-        diversities = jnp.where(used, self.diversity.diversities(diverse.points), jnp.inf)
+    def _remove_least_diverse(self, diverse: DiverseTable) -> DiverseTable:
+        """Remove the least diverse trajectory from the table; among equals, the oldest."""
+        used = diverse.inserted_at >= 0
+        diversities = jnp.where(used, self.diversity.diversities(diverse.diversity_state), jnp.inf)
         least = used & (diversities == diversities.min())
-        worst = jnp.argmin(jnp.where(least, diverse.born, diverse.considered))
-        return Diverse(
+        worst = jnp.argmin(jnp.where(least, diverse.inserted_at, diverse.considered))
+        return DiverseTable(
             offsets=diverse.offsets,
             lengths=diverse.lengths,
-            born=diverse.born.at[worst].set(-1),
+            inserted_at=diverse.inserted_at.at[worst].set(-1),
             free=diverse.free.at[diverse.number - 1].set(worst),
             signatures=diverse.signatures,
-            points=self.diversity.remove(diverse.points, worst),
+            diversity_state=self.diversity.remove(diverse.diversity_state, worst),
             number=diverse.number - 1,
             used=diverse.used - diverse.lengths[worst],
             end=diverse.end,
             considered=diverse.considered,
         )
 
-    def _change_rows(
-        self, rows: Rows, diverse: Diverse, verdict: Verdict, leaving: Leaving
+    def _update_rows(
+        self, rows: Rows, diverse: DiverseTable, admission: Admission, eviction: Eviction
     ) -> Rows:
-        """Forget the rows of removed trajectories; move the leaving one's, or forget them too."""
+        """Drop the rows of removed trajectories; move or drop those of the evicted one."""
 
         def pending(
-            work: tuple[Rows, Array, Array], diverse: Diverse, verdict: Verdict, leaving: Leaving
+            work: tuple[Rows, Array, Array],
+            diverse: DiverseTable,
+            admission: Admission,
+            eviction: Eviction,
         ) -> Bool[Array, ""]:
             _, trajectory, _ = work
-            last = (trajectory == verdict.removed) & (leaving.length > 0)
-            return (trajectory < verdict.removed) | last
+            last = (trajectory == admission.removed) & (eviction.length > 0)
+            return (trajectory < admission.removed) | last
 
-        def one_run(
-            work: tuple[Rows, Array, Array], diverse: Diverse, verdict: Verdict, leaving: Leaving
+        def update_segment(
+            work: tuple[Rows, Array, Array],
+            diverse: DiverseTable,
+            admission: Admission,
+            eviction: Eviction,
         ) -> tuple[Rows, Array, Array]:
             rows, trajectory, done = work
-            # Whatever was removed from the table is on top of its stack of free slots.
+            # The slots of removed trajectories are on top of the stack of free ones.
             slot = diverse.free[diverse.number + trajectory]
-            leaves = trajectory >= verdict.removed
+            is_evicted = trajectory >= admission.removed
             source = jnp.where(
-                leaves,
-                (leaving.begin + done) % self.ring_capacity,
-                self._diverse_begin + diverse.offsets[slot] + done,
+                is_evicted,
+                (eviction.start + done) % self.ring_capacity,
+                self._diverse_start + diverse.offsets[slot] + done,
             )
-            length = jnp.where(leaves, leaving.length, diverse.lengths[slot])
-            before_wrap = jnp.where(leaves, self.ring_capacity - source, RUN)
-            number = jnp.minimum(jnp.minimum(RUN, before_wrap), length - done)
-            # A neighbour in the batch may have more to do than this one.
-            busy = pending(work, diverse, verdict, leaving)
+            length = jnp.where(is_evicted, eviction.length, diverse.lengths[slot])
+            before_wrap = jnp.where(is_evicted, self.ring_capacity - source, SEGMENT)
+            number = jnp.minimum(jnp.minimum(SEGMENT, before_wrap), length - done)
+            # Another member of the batch may have more to do than this one.
+            busy = pending(work, diverse, admission, eviction)
             number = jnp.where(busy, number, 0)
-            kept = busy & leaves & verdict.accepted
-            target = self._diverse_begin + diverse.offsets[verdict.slot] + done
-            rows = rows.move_run(source, target, number, kept)
+            kept = busy & is_evicted & admission.accepted
+            target = self._diverse_start + diverse.offsets[admission.slot] + done
+            rows = rows.move_segment(source, target, number, kept)
             finished = done + number >= length
             trajectory = trajectory + (finished & (number > 0)).astype(int)
             return rows, trajectory, jnp.where(finished, 0, done + number)
 
         start = (rows, jnp.zeros((), int), jnp.zeros((), int))
-        return repeat(pending, one_run, start, diverse, verdict, leaving)[0]
+        return while_any(pending, update_segment, start, diverse, admission, eviction)[0]
 
-    def _move_together(
-        self, before: tuple[Rows, Diverse, Verdict]
-    ) -> tuple[Rows, Diverse, Verdict]:
-        """Close the gaps between the trajectories of the diverse half and make room behind them.
+    def _compact(
+        self, before: tuple[Rows, DiverseTable, Admission]
+    ) -> tuple[Rows, DiverseTable, Admission]:
+        """Close the gaps between the trajectories of the diverse half.
 
-        The rows of removed trajectories are forgotten on the way; the newcomer's are not there yet.
+        Drops the rows of removed trajectories as well; the candidate's rows are still in the ring.
         """
-        rows, diverse, verdict = before
+        rows, diverse, admission = before
         size = self._diverse_rows
-        present = (diverse.born >= 0).at[verdict.slot].set(False)
-        # Mark where trajectories begin and end; in between, rows are held.
-        begins = jnp.where(present, diverse.offsets, size + 1)
-        marks = jnp.zeros(size + 1, int).at[begins].add(1, mode="drop")
-        marks = marks.at[begins + diverse.lengths].add(-1, mode="drop")
+        present = (diverse.inserted_at >= 0).at[admission.slot].set(False)
+        # +1 where a trajectory starts, -1 where it ends: rows are held where the sum is positive.
+        starts = jnp.where(present, diverse.offsets, size + 1)
+        marks = jnp.zeros(size + 1, int).at[starts].add(1, mode="drop")
+        marks = marks.at[starts + diverse.lengths].add(-1, mode="drop")
         held = jnp.cumsum(marks)[:size] > 0
-        source = self._diverse_begin + jnp.nonzero(held, size=size, fill_value=size - 1)[0]
-        before_each = jnp.cumsum(held) - held.astype(int)
+        source = self._diverse_start + jnp.nonzero(held, size=size, fill_value=size - 1)[0]
+        held_before = jnp.cumsum(held) - held.astype(int)
         end = held.sum()
-        places = self._diverse_begin + jnp.arange(size)
-        words = rows.words.at[places].set(rows.words[source])
+        indices = self._diverse_start + jnp.arange(size)
+        data = rows.data.at[indices].set(rows.data[source])
         kept = jnp.where(jnp.arange(size) < end, rows.priorities[source], 0.0)
-        new = jax.lax.dynamic_update_slice(
-            rows.priorities.places, kept.reshape(-1, RUN), (self._diverse_begin // RUN, 0)
+        values = jax.lax.dynamic_update_slice(
+            rows.priorities.values,
+            kept.reshape(-1, SEGMENT),
+            (self._diverse_start // SEGMENT, 0),
         )
-        priorities = Priorities.of(new)
-        offsets = before_each[jnp.minimum(diverse.offsets, size - 1)].at[verdict.slot].set(end)
-        end = end + diverse.lengths[verdict.slot]
+        priorities = Priorities.of(values)
+        offsets = held_before[jnp.minimum(diverse.offsets, size - 1)].at[admission.slot].set(end)
+        end = end + diverse.lengths[admission.slot]
         diverse = eqx.tree_at(lambda d: (d.offsets, d.end), diverse, (offsets, end))
-        verdict = eqx.tree_at(lambda v: v.removed, verdict, jnp.zeros((), int))
-        rows = dataclasses.replace(rows, words=words, priorities=priorities)
-        return rows, diverse, verdict
+        admission = eqx.tree_at(lambda a: a.removed, admission, jnp.zeros((), int))
+        rows = dataclasses.replace(rows, data=data, priorities=priorities)
+        return rows, diverse, admission
 
-    def _make_room(self, ring: Ring, leaving: Leaving) -> Ring:
-        """The ring without what leaves it, a complete trajectory or the running one's beginning."""
-        leaves = leaving.length > 0
-        complete = leaves & (ring.number > 0)
-        torn = leaves & ~complete
-        running = Trajectory(
-            ring.running.length - torn.astype(int),
-            ring.running.whole & ~torn,
-            ring.running.signature,
+    def _make_room(self, ring: Ring, eviction: Eviction) -> Ring:
+        """The ring without the evicted rows: a closed trajectory or the open one's beginning."""
+        evicts = eviction.length > 0
+        closed = evicts & (ring.queue_length > 0)
+        torn = evicts & ~closed
+        open_trajectory = Trajectory(
+            ring.open_trajectory.length - torn.astype(int),
+            ring.open_trajectory.whole & ~torn,
+            ring.open_trajectory.signature,
         )
         return Ring(
-            write=ring.write,
-            held=ring.held - leaving.length,
-            first=(ring.first + complete.astype(int)) % self.ring_capacity,
-            number=ring.number - complete.astype(int),
+            write_index=ring.write_index,
+            size=ring.size - eviction.length,
+            queue_start=(ring.queue_start + closed.astype(int)) % self.ring_capacity,
+            queue_length=ring.queue_length - closed.astype(int),
             queue=ring.queue,
             oldest=ring.oldest,
-            running=running,
-            running_time=ring.running_time,
+            open_trajectory=open_trajectory,
+            open_time=ring.open_time,
         )
 
     def _append(self, ring: Ring, transition: PyTree[Array], ended: Bool[Array, ""]) -> Ring:
-        """The ring with one more transition in its running trajectory, which may end with it."""
-        before, time = ring.running, ring.running_time
+        """The ring with one more transition in its open trajectory, which may end with it."""
+        before, time = ring.open_trajectory, ring.open_time
         signature = self.signature.extend(before.signature, transition, time)
-        running = Trajectory(before.length + 1, before.whole, signature)
-        tail = (ring.first + ring.number) % self.ring_capacity
-        queue = _put(ring.queue, tail, running)
-        nothing = Trajectory(jnp.zeros((), int), jnp.asarray(True), self.signature.start())
+        extended = Trajectory(before.length + 1, before.whole, signature)
+        tail = (ring.queue_start + ring.queue_length) % self.ring_capacity
+        queue = _put(ring.queue, tail, extended)
         return Ring(
-            write=(ring.write + 1) % self.ring_capacity,
-            held=ring.held + 1,
-            first=ring.first,
-            number=ring.number + ended.astype(int),
+            write_index=(ring.write_index + 1) % self.ring_capacity,
+            size=ring.size + 1,
+            queue_start=ring.queue_start,
+            queue_length=ring.queue_length + ended.astype(int),
             queue=queue,
-            oldest=jax.tree.map(lambda leaf: leaf[ring.first], queue),
-            running=where(ended, nothing, running),
-            running_time=jnp.where(ended, 0, time + 1),
+            oldest=jax.tree.map(lambda leaf: leaf[ring.queue_start], queue),
+            open_trajectory=where(ended, self._empty_trajectory(), extended),
+            open_time=jnp.where(ended, 0, time + 1),
         )
+
+    def _empty_trajectory(self) -> Trajectory:
+        return Trajectory(jnp.zeros((), int), jnp.asarray(True), self.signature.start())
 
 
 def _stacked(example: PyTree[Array], number: int) -> PyTree[Array]:
-    """Room for `number` trees like `example`."""
+    """Zeros for `number` trees like `example`, with a leading axis."""
     return jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape), leaf.dtype), example)
 
 
-def _put(many: PyTree[Array], place: Int[Array, ""], one: PyTree[Array]) -> PyTree[Array]:
-    """Many trees, with one of them replaced."""
-    return jax.tree.map(lambda leaf, new: leaf.at[place].set(new), many, one)
+def _put(many: PyTree[Array], index: Int[Array, ""], one: PyTree[Array]) -> PyTree[Array]:
+    """Stacked trees with one of them replaced."""
+    return jax.tree.map(lambda leaf, new: leaf.at[index].set(new), many, one)

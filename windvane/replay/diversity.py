@@ -1,4 +1,4 @@
-"""What a diversity function is to `DiverseReplay`: points come and go, each has a diversity."""
+"""The interface of diversity functions: signatures come and go, and each has a diversity."""
 
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
@@ -6,24 +6,24 @@ from typing import Any, Generic, TypeVar
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
-Points = TypeVar("Points")
+State = TypeVar("State")
 
 
-class Diversity(eqx.Module, Generic[Points]):
-    """Judges signatures against each other; the points in the slots of a state are the judged."""
-
-    @abstractmethod
-    def init(self, slots: int, example: Any) -> Points:
-        """No points, with room for `slots` signatures like `example`."""
+class Diversity(eqx.Module, Generic[State]):
+    """How much the signatures in the slots of a state differ from each other."""
 
     @abstractmethod
-    def insert(self, points: Points, slot: Int[Array, ""], signature: Any) -> Points:
+    def init(self, slots: int, example: Any) -> State:
+        """No signatures, with room for `slots` like `example`."""
+
+    @abstractmethod
+    def insert(self, state: State, slot: Int[Array, ""], signature: Any) -> State:
         """Put a signature, younger than all others, into a free slot."""
 
     @abstractmethod
-    def remove(self, points: Points, slot: Int[Array, ""]) -> Points:
+    def remove(self, state: State, slot: Int[Array, ""]) -> State:
         """Free a slot."""
 
     @abstractmethod
-    def diversities(self, points: Points) -> Float[Array, " slots"]:
-        """How diverse each point is relative to all others; free slots may hold any number."""
+    def diversities(self, state: State) -> Float[Array, " slots"]:
+        """The diversity of each signature relative to all others; any number for free slots."""

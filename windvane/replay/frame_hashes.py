@@ -1,7 +1,7 @@
 """The paper's other signature: the set of perceptual hashes of a trajectory's frames.
 
-Pictures that look alike have the same hash, so two trajectories are alike when they saw much the
-same pictures, whatever they earned. The diversity of a set is its distance to the nearest other.
+Frames that look alike have the same hash, so two trajectories are similar if they show mostly the
+same frames, whatever their returns. The diversity of a set is its distance to the nearest other.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,10 @@ _NOTHING = np.uint32(0xFFFFFFFF)
 
 
 def perceptual_hash(frame: Num[Array, "height width *colours"]) -> UInt32[Array, ""]:
-    """A number that small changes of a picture leave alone (after Zauner's DCT hash).
+    """A number that does not change with small changes of a frame (after Zauner's DCT hash).
 
-    Its lowest 8x8 frequencies but the average brightness, each above the median or not, give 63
-    bits; they are scrambled into 32, which for the few pictures of a trajectory lose nothing.
+    The lowest 8x8 frequencies except the mean brightness, each above the median or not, give 63
+    bits; they are mixed into 32, which are enough for the few frames of a trajectory.
     """
     grey = frame.astype(jnp.float32).reshape(*frame.shape[:2], -1).mean(-1)
     rows, columns = (jnp.asarray(_cosines(size)) for size in grey.shape)
@@ -33,18 +33,18 @@ def perceptual_hash(frame: Num[Array, "height width *colours"]) -> UInt32[Array,
     bits = (frequencies > jnp.median(frequencies)).astype(jnp.uint32)
     shifts = jnp.arange(32, dtype=jnp.uint32)
     low, high = (bits[:32] << shifts).sum(), (bits[32:] << shifts[:31]).sum()
-    scrambled = _scramble(_scramble(low) ^ high)
-    return jnp.minimum(scrambled, _NOTHING - jnp.uint32(1))
+    mixed = _mix(_mix(low) ^ high)
+    return jnp.minimum(mixed, _NOTHING - jnp.uint32(1))
 
 
 def _cosines(size: int) -> np.ndarray:
-    """The lowest frequencies of the cosine transform along one side of a picture."""
+    """The lowest frequencies of the cosine transform along one side of a frame."""
     middles = (np.arange(size) + 0.5) / size
     return np.cos(np.pi * np.arange(_SIDE)[:, None] * middles).astype(np.float32)
 
 
-def _scramble(word: UInt32[Array, ""]) -> UInt32[Array, ""]:
-    """Spread a word's bits over all others, one to one (an xorshift-multiply round)."""
+def _mix(word: UInt32[Array, ""]) -> UInt32[Array, ""]:
+    """A bijection in which each bit affects all others (an xorshift-multiply round)."""
     word = (word ^ (word >> jnp.uint32(16))) * jnp.uint32(0x7FEB352D)
     word = (word ^ (word >> jnp.uint32(15))) * jnp.uint32(0x846CA68B)
     return word ^ (word >> jnp.uint32(16))
@@ -54,15 +54,15 @@ def _scramble(word: UInt32[Array, ""]) -> UInt32[Array, ""]:
 class FrameHashes(Signature):
     """The distinct hashes of a trajectory's frames, at most `size` of them.
 
-    Of more, those with the smallest numbers stay: hashes are as good as random, so for all
-    trajectories that is the same random choice, and how much their sets share survives it.
+    If there are more, the smallest are kept. Hashes are as good as random, so this is the same
+    random choice for all trajectories and preserves how much their sets overlap.
     """
 
     frame: Callable[[Any], Num[Array, "height width *colours"]] = eqx.field(static=True)
     size: int = eqx.field(static=True)
 
     def __init__(self, frame: Callable[[Any], Num[Array, "height width *colours"]], size: int = 32):
-        """`frame` finds, or draws, the picture that a transition adds."""
+        """`frame` returns, or renders, the frame that a transition adds."""
         self.frame, self.size = frame, require_positive_int("the number of hashes", size)
 
     def start(self) -> UInt32[Array, " size"]:
@@ -81,7 +81,7 @@ class FrameHashes(Signature):
 
 
 class Sets(eqx.Module):
-    """The sets in each slot and the distances between them, infinite to itself and to free ones."""
+    """The sets in each slot and their distances, infinite to itself and to free slots."""
 
     hashes: UInt32[Array, "slots size"]
     distances: Float[Array, "slots slots"]
@@ -90,46 +90,46 @@ class Sets(eqx.Module):
 
 @final
 class NearestSet(Diversity[Sets]):
-    """A set is as diverse as its Jaccard distance to the set most like it.
+    """The diversity of a set is its Jaccard distance to the nearest other set.
 
-    Keeps the distances of all pairs: memory grows with the square of the number of trajectories.
+    Stores the distances of all pairs: memory grows with the square of the number of trajectories.
     """
 
-    most: int = eqx.field(static=True, default=4096)
+    max_trajectories: int = eqx.field(static=True, default=4096)
 
     def init(self, slots: int, example: UInt32[Array, " size"]) -> Sets:
         """No sets."""
-        if slots > self.most + 1:
+        if slots > self.max_trajectories + 1:
             raise InputError(
-                f"sets are compared in pairs: give DiverseReplay at most {self.most} trajectories, "
-                f"not {slots - 1}"
+                "NearestSet compares all pairs of sets: give DiverseReplay at most "
+                f"{self.max_trajectories} trajectories, not {slots - 1}"
             )
         nothing = jnp.full((slots, example.size), _NOTHING, jnp.uint32)
-        far = jnp.full((slots, slots), jnp.inf, float)
-        return Sets(nothing, far, jnp.zeros(slots, bool))
+        distances = jnp.full((slots, slots), jnp.inf, float)
+        return Sets(nothing, distances, jnp.zeros(slots, bool))
 
-    def insert(self, points: Sets, slot: Int[Array, ""], signature: UInt32[Array, " size"]) -> Sets:
-        """Measure a set's distance to all others."""
-        measured = jax.vmap(jaccard_distance, (0, None))(points.hashes, signature)
-        row = jnp.where(points.used, measured, jnp.inf)
-        distances = points.distances.at[slot].set(row).at[:, slot].set(row)
-        used = points.used.at[slot].set(True)
-        return Sets(points.hashes.at[slot].set(signature), distances, used)
+    def insert(self, state: Sets, slot: Int[Array, ""], signature: UInt32[Array, " size"]) -> Sets:
+        """Compute a set's distance to all others."""
+        measured = jax.vmap(jaccard_distance, (0, None))(state.hashes, signature)
+        row = jnp.where(state.used, measured, jnp.inf)
+        distances = state.distances.at[slot].set(row).at[:, slot].set(row)
+        used = state.used.at[slot].set(True)
+        return Sets(state.hashes.at[slot].set(signature), distances, used)
 
-    def remove(self, points: Sets, slot: Int[Array, ""]) -> Sets:
-        """Forget a set and how far it was."""
-        distances = points.distances.at[slot].set(jnp.inf).at[:, slot].set(jnp.inf)
-        return Sets(points.hashes, distances, points.used.at[slot].set(False))
+    def remove(self, state: Sets, slot: Int[Array, ""]) -> Sets:
+        """Remove a set and its distances."""
+        distances = state.distances.at[slot].set(jnp.inf).at[:, slot].set(jnp.inf)
+        return Sets(state.hashes, distances, state.used.at[slot].set(False))
 
-    def diversities(self, points: Sets) -> Float[Array, " slots"]:
-        """Distance to the nearest."""
-        return points.distances.min(1)
+    def diversities(self, state: Sets) -> Float[Array, " slots"]:
+        """Distance to the nearest other set."""
+        return state.distances.min(1)
 
 
 def jaccard_distance(
     one: UInt32[Array, " size"], other: UInt32[Array, " size"]
 ) -> Float[Array, ""]:
-    """The share of two sets' members that they do not have in common; 0 for two empty ones."""
+    """1 - |intersection| / |union| of two sets; 0 for two empty ones."""
     here, there = one != _NOTHING, other != _NOTHING
     both = ((one[:, None] == other) & here[:, None]).sum()
     either = here.sum() + there.sum() - both

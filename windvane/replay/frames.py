@@ -1,9 +1,9 @@
-"""Pictures on the host, each kept once however many transitions show it.
+"""Frames on the host, each stored once however many transitions contain it.
 
-A transition with stacked frames repeats nearly all of its neighbour's. Here a frame is found by its
-content and known by a number, and transitions hold the numbers. Who refers to a frame is not
-counted: whoever owns the store says now and then which numbers are in use (`keep`), so any rule of
-forgetting transitions will do.
+A transition with stacked frames shares nearly all of them with its neighbour. Here a frame is
+looked up by its content and identified by a number, and transitions hold the numbers. References
+are not counted: the owner of the store says now and then which numbers are in use (`keep`), so it
+works with any retention rule.
 """
 
 from collections.abc import Collection
@@ -15,26 +15,26 @@ import numpy as np
 
 from windvane.errors import InputError
 
-_SMALLEST = 64
+_INITIAL_SIZE = 64
 _RECENT = 16
 
 
 class FrameStore:
-    """Distinct frames of one shape, uint8, numbered from 0; numbers of dropped ones are reused."""
+    """Distinct uint8 frames of one shape, numbered from 0; numbers of dropped frames are reused."""
 
     def __init__(self, shape: tuple[int, ...]):
-        """Nothing stored; frames will have this shape."""
+        """An empty store for frames of this shape."""
         self.shape = tuple(shape)
-        self._frames = np.empty((_SMALLEST, *self.shape), np.uint8)
-        self._stored = np.zeros(_SMALLEST, bool)
-        self._digests = [b""] * _SMALLEST
-        self._free = list(range(_SMALLEST))[::-1]
+        self._frames = np.empty((_INITIAL_SIZE, *self.shape), np.uint8)
+        self._stored = np.zeros(_INITIAL_SIZE, bool)
+        self._digests = [b""] * _INITIAL_SIZE
+        self._free = list(range(_INITIAL_SIZE))[::-1]
         self._ids: dict[bytes, int] = {}
         self._recent: list[tuple[bytes, int]] = []
 
     @staticmethod
     def of(frames: np.ndarray) -> "FrameStore":
-        """A store of these frames, all distinct, numbered in their order."""
+        """A store of these frames, which must be distinct, numbered in their order."""
         store = FrameStore(frames.shape[1:])
         for frame in frames:
             store.put(frame[None])
@@ -45,7 +45,7 @@ class FrameStore:
 
     @property
     def room(self) -> int:
-        """Frames that can be stored before more memory is taken."""
+        """Frames that can be stored without allocating memory."""
         return len(self._free)
 
     @property
@@ -54,7 +54,7 @@ class FrameStore:
         return self._frames.nbytes
 
     def put(self, stack: np.ndarray) -> np.ndarray:
-        """Store the frames of a stack that are new, and give the numbers of all."""
+        """Store the new frames of a stack, and return the numbers of all."""
         recent = []
         for frame in stack:
             data = frame.tobytes()
@@ -69,8 +69,8 @@ class FrameStore:
     def keep(self, ids: np.ndarray, least: int = 0) -> None:
         """Drop all frames but these; afterwards there is room for at least `least` more.
 
-        If that leaves less than a quarter free, more memory is taken. So it is long until the next
-        time, and the cost of looking through all transitions is spread over many.
+        If less than a quarter is free then, more memory is allocated. So calls are rare, and the
+        cost of a search through all transitions is amortised over many.
         """
         used = np.zeros(len(self._stored), bool)
         used[ids] = True
@@ -83,7 +83,7 @@ class FrameStore:
             self._grow(least)
 
     def _put(self, data: bytes, frame: np.ndarray) -> int:
-        # Most frames of a stack were in the one before it: comparing is cheaper than a digest.
+        # Most frames of a stack were in the previous one: a comparison is cheaper than a digest.
         for known, number in self._recent:
             if known == data:
                 return number
@@ -100,7 +100,7 @@ class FrameStore:
         return number
 
     def _grow(self, least: int) -> None:
-        """Take half as much memory again as is in use."""
+        """Allocate half as much memory again as is in use."""
         old = len(self._stored)
         new = max(len(self) + max(least, len(self) // 2), old + 1)
         frames = np.empty((new, *self.shape), np.uint8)
@@ -112,7 +112,7 @@ class FrameStore:
 
 
 def frame_leaves(example: Any, names: Collection[str]) -> tuple[int, ...]:
-    """Which leaves of a transition are stacks of frames; complain if they cannot be."""
+    """Which leaves of a transition are stacks of frames; raise an error if they cannot be."""
     if not names:
         return ()
     if not isinstance(example, dict):

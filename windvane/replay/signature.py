@@ -1,4 +1,4 @@
-"""Signatures: what of a trajectory its diversity is judged by."""
+"""Signatures: the arrays by which trajectories are compared."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from windvane.errors import require_positive_int
 
 
 class Signature(eqx.Module):
-    """Arrays built up transition by transition; which ones, the diversity function must know."""
+    """Arrays computed transition by transition, in the form that the diversity function expects."""
 
     @abstractmethod
     def start(self) -> Any:
@@ -20,12 +20,12 @@ class Signature(eqx.Module):
 
     @abstractmethod
     def extend(self, signature: Any, transition: Any, time: Int[Array, ""]) -> Any:
-        """The signature with one more transition, the trajectory's number `time` from 0."""
+        """The signature with one more transition, number `time` (from 0) of the trajectory."""
 
 
 @final
 class ReturnSignature(Signature):
-    """The paper's choice: the discounted return vector, sum of gamma^t r_t."""
+    """The paper's signature: the discounted return vector, sum of gamma^t r_t."""
 
     num_objectives: int = eqx.field(static=True)
     gamma: float
@@ -37,12 +37,12 @@ class ReturnSignature(Signature):
         gamma: float,
         reward: Callable[[Any], Float[Array, " objectives"]] = lambda transition: transition.reward,
     ):
-        """`reward` finds the reward vector in a transition."""
+        """`reward` returns the reward vector of a transition."""
         self.num_objectives = require_positive_int("the number of objectives", num_objectives)
         self.gamma, self.reward = gamma, reward
 
     def start(self) -> Float[Array, " objectives"]:
-        """Nothing earned."""
+        """The return of no transitions, 0."""
         return jnp.zeros(self.num_objectives)
 
     def extend(

@@ -4,13 +4,14 @@ from typing import final
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+from jaxtyping import Array, Bool, Int, Key, PyTree
 
 from windvane.replay.buffer import ReplayBuffer, Rows, check_buffer
+from windvane.replay.setup import ReplaySetup
 
 
 class StandardReplayState(eqx.Module):
-    """Rows used as a ring: `added` counts all transitions ever added."""
+    """Rows used as a ring; `added` counts all transitions ever added."""
 
     rows: Rows
     added: Int[Array, ""]
@@ -21,13 +22,20 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
     """Keeps the last `capacity` transitions."""
 
     capacity: int = eqx.field(static=True)
-    alpha: float
-    epsilon: float
+    priority_exponent: float
+    priority_offset: float
 
-    def __init__(self, capacity: int, *, alpha: float = 2.0, epsilon: float = 0.01):
-        """The paper's exponent and offset are the defaults."""
-        self.capacity = check_buffer(capacity, alpha, epsilon)
-        self.alpha, self.epsilon = alpha, epsilon
+    def __init__(
+        self, capacity: int, *, priority_exponent: float = 2.0, priority_offset: float = 0.01
+    ):
+        """The defaults are the paper's exponent and offset."""
+        self.capacity = check_buffer(capacity, priority_exponent, priority_offset)
+        self.priority_exponent, self.priority_offset = priority_exponent, priority_offset
+
+    @staticmethod
+    def build(setup: ReplaySetup) -> "StandardReplay":
+        """For the registry."""
+        return StandardReplay(setup.capacity, **setup.priorities)
 
     def init(self, example: PyTree[Array], key: Key[Array, ""]) -> StandardReplayState:
         """Nothing held. The key is not used."""
@@ -38,24 +46,20 @@ class StandardReplay(ReplayBuffer[StandardReplayState]):
         )
 
     def add(
-        self,
-        state: StandardReplayState,
-        transition: PyTree[Array],
-        ended: Bool[Array, ""],
-        score: Float[Array, ""] | None = None,
+        self, state: StandardReplayState, transition: PyTree[Array], ended: Bool[Array, ""]
     ) -> StandardReplayState:
-        """Overwrite the oldest transition. Where episodes end makes no difference."""
-        del ended, score
+        """Overwrite the oldest transition; `ended` is ignored."""
+        del ended
         rows = state.rows.write(state.added % self.capacity, transition)
         return StandardReplayState(rows, state.added + 1)
 
     @property
     def ring_capacity(self) -> int:
-        """All of it is first-in first-out."""
+        """The whole buffer is first-in first-out."""
         return self.capacity
 
-    def next_place(self, state: StandardReplayState) -> Int[Array, ""]:
-        """Right after the newest."""
+    def write_index(self, state: StandardReplayState) -> Int[Array, ""]:
+        """The index after the newest."""
         return state.added % self.ring_capacity
 
     def size(self, state: StandardReplayState) -> Int[Array, ""]:

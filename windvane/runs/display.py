@@ -1,4 +1,4 @@
-"""What is shown while training is in progress: a bar on a terminal, a line now and then in a log."""
+"""What is shown during training: a bar on a terminal, a line now and then in a log."""
 
 import time
 from collections import deque
@@ -30,9 +30,7 @@ class Measures:
         """Begin at `step` of `steps`."""
         self.steps, self.runs, self.step, self._chunks = steps, runs, step, 0
         self._looks: deque[tuple[float, int]] = deque(maxlen=_LOOKS)
-        self._recent = {
-            name: deque[float](maxlen=LAST_EPISODES) for name in ("regret", "utility")
-        }
+        self._recent = {name: deque[float](maxlen=LAST_EPISODES) for name in ("regret", "utility")}
 
     def add(self, now: float, step: int, rows: dict[str, np.ndarray]) -> None:
         """Take note of a chunk that ended at `step`."""

@@ -44,9 +44,7 @@ def load_config(folder: Path) -> TrainConfig:
     return replace(config, custom=known)
 
 
-def create_run_folder(
-    folder: Path, config: TrainConfig, optimal: list[list[float]] | None
-) -> Path:
+def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[float]] | None) -> Path:
     """Make a run folder, unless there is a run in it."""
     if is_run_folder(folder):
         raise InputError(

@@ -50,7 +50,9 @@ class GreedyEvaluations:
         found = GreedyEvaluations(None, folder)
         if (folder / EVALUATIONS).exists():
             found.tables = [read_table(folder / EVALUATIONS)]
-            given = {name: part for name, part in given.items() if name in ("env", "agent", "trust")}
+            given = {
+                name: part for name, part in given.items() if name in ("env", "agent", "trust")
+            }
             for run, name in enumerate(names):
                 path = policy_path(folder, name, best=True)
                 if path.exists():

@@ -111,16 +111,15 @@ def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
     return where / f"{run_name}.safetensors"
 
 
-def load_policies(
-    folder: Path, *, best: bool | None = False, **given: Any
-) -> tuple[Policy, ...]:
+def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> tuple[Policy, ...]:
     """The policies of a finished training, one per run: the last or the best ones; with `best=None`
     the best where there are any. `given` is as in `Policy.load`.
     """
     names = load_config(folder).run_names
     if not (folder / SUMMARY).exists():
         raise InputError(
-            f"the training run in {folder} is not finished; resume it with: windvane resume {folder}"
+            f"the training run in {folder} is not finished; resume it with: "
+            f"windvane resume {folder}"
         )
     if best is None:
         best = all(policy_path(folder, name, True).exists() for name in names)

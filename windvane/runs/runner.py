@@ -44,7 +44,7 @@ from windvane.schedules import WeightSchedule
 from windvane.training.build import Training, build, describe_custom
 from windvane.training.config import PARTS, TrainConfig
 from windvane.training.fused import StepInfo
-from windvane.training.host import EnvironmentFailed
+from windvane.training.host import EnvironmentFailedError
 from windvane.training.presets import preset_for
 from windvane.training.session import Session
 
@@ -230,10 +230,10 @@ class _Run:
 
     def _advance(
         self, session: Session, start: int, chunk: Chunk, stop: StopRequest
-    ) -> tuple[StepInfo, EnvironmentFailed | None]:
+    ) -> tuple[StepInfo, EnvironmentFailedError | None]:
         try:
             infos = session.advance(start, chunk.stop, chunk.learning, lambda: stop.asked)
-        except EnvironmentFailed as failure:
+        except EnvironmentFailedError as failure:
             return failure.infos, failure
         except KeyboardInterrupt:
             raise TrainingStopped(self._resume_hint(None)) from None

@@ -81,9 +81,7 @@ class Training:
         return HostSession(driver, seeds, arrays, _env_maker(config, self.world))
 
 
-def build(
-    config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any
-) -> Training:
+def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) -> Training:
     """All parts together; `env`, `agent`, `replay` and `schedule` given here replace those that the
     configuration names. Names that import code must be of a kind that is `trusted`.
     """
@@ -100,9 +98,7 @@ def build(
             config.capacity, config.priority_exponent, config.priority_offset,
             spec.num_objectives, config.gamma,
         )  # fmt: skip
-        replay = REPLAYS.make(
-            config.replay, config.replay_args, setup, trusted="replay" in trusted
-        )
+        replay = REPLAYS.make(config.replay, config.replay_args, setup, trusted="replay" in trusted)
     for part, kind in ((agent, Agent), (replay, ReplayBuffer)):
         if not isinstance(part, kind):
             raise InputError(f"an object of the class {kind.__name__} is needed, not {part!r:.80}")
@@ -231,9 +227,7 @@ def _schedule(
     if given is not None:
         return check_objectives(given, spec.num_objectives, config.schedules[0])
     known = ENVS[config.env].about.get("sparse_every") if config.env in ENVS else None
-    setup = ScheduleSetup(
-        spec.num_objectives, config.steps, known or max(config.steps // 20, 1)
-    )
+    setup = ScheduleSetup(spec.num_objectives, config.steps, known or max(config.steps // 20, 1))
     if config.schedules[0].startswith(LIVE):
         live = LiveWeights.from_file(config.schedules[0].removeprefix(LIVE))
         return _schedule(config, spec, {"schedule": live}, trusted)

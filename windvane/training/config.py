@@ -3,7 +3,6 @@
 What may not live here: how parts are built from it (see `build`), or anything that trains.
 """
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path

@@ -2,13 +2,11 @@
 over runs. Nothing crosses to the host inside a chunk.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.envs.environment import Environment
@@ -111,9 +109,7 @@ class ChunkSpec(eqx.Module):
 
 
 @eqx.filter_jit(donate="all-except-first")
-def run_chunk(
-    program: tuple[FusedDriver, ChunkSpec], runs: RunState
-) -> tuple[RunState, StepInfo]:
+def run_chunk(program: tuple[FusedDriver, ChunkSpec], runs: RunState) -> tuple[RunState, StepInfo]:
     """Take all runs some cycles further; the runs are donated.
 
     The step infos have a leading axis of steps, then one of runs.
@@ -125,9 +121,7 @@ def run_chunk(
     # before learning starts that is not worth compiling.
     unroll = interval if chunk.learning and jax.default_backend() != "cpu" else 1
 
-    def act(
-        runs: RunState, inputs: tuple[Int[Array, ""], StepDraws]
-    ) -> tuple[RunState, StepInfo]:
+    def act(runs: RunState, inputs: tuple[Int[Array, ""], StepDraws]) -> tuple[RunState, StepInfo]:
         return jax.vmap(driver.step, (0, None, 0))(runs, *inputs)
 
     def cycle(runs: RunState, begin: Int[Array, ""]) -> tuple[RunState, StepInfo]:

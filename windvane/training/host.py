@@ -41,7 +41,7 @@ WeightSource = WeightSchedule | LiveWeights | Callable[[int, int], Any]
 
 
 class HostRunState(eqx.Module):
-    """All of a run but its environment: that cannot be saved, so a run resumes with new episodes."""
+    """All of a run but its environment, which cannot be saved: resuming begins new episodes."""
 
     learner: LearnerState
     episodes: Int[Array, ""]
@@ -135,15 +135,15 @@ class HostRun:
     def advance(self, stop: int, interrupted: Callable[[], bool]) -> StepInfo:
         """Take steps up to `stop`, or fewer if interrupted; axes are steps and environments.
 
-        An environment that fails ends this early with an `EnvironmentFailed` that holds what was
-        recorded before.
+        An environment that fails ends this early with an `EnvironmentFailedError`, which holds
+        what was recorded before.
         """
         infos: list[StepInfo] = []
         try:
             while self.step < stop and not (interrupted() and infos):
                 infos.append(self._one_step())
         except InputError as error:
-            raise EnvironmentFailed(str(error), _stack(infos, self.driver)) from error
+            raise EnvironmentFailedError(str(error), _stack(infos, self.driver)) from error
         return _stack(infos, self.driver)
 
     def _one_step(self) -> StepInfo:
@@ -207,7 +207,7 @@ class HostRun:
         return np.int32(step)
 
 
-class EnvironmentFailed(InputError):
+class EnvironmentFailedError(InputError):
     """An environment did what it must not do; `infos` tells of the steps before."""
 
     def __init__(self, message: str, infos: StepInfo):
@@ -224,7 +224,9 @@ class _Programs:
     def __init__(self, learner: Learner, like: LearnerState, num_envs: int):
         leaves, self._structure = jax.tree.flatten(like)
         self._is_key = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-        paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(like)]
+        paths = [
+            jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(like)
+        ]
         self._loss = paths.index(".loss")
         self._learner, self._num_envs = learner, num_envs
         self._observe = jax.jit(self._traced_observe, donate_argnums=0, static_argnums=5)
@@ -235,7 +237,9 @@ class _Programs:
     def close(self, state: LearnerState) -> tuple[Array, ...]:
         """The arrays of a state, each of its own, as they will be donated."""
         leaves = jax.tree.leaves(state)
-        plain = (jax.random.key_data(x) if k else x for x, k in zip(leaves, self._is_key, strict=True))
+        plain = (
+            jax.random.key_data(x) if k else x for x, k in zip(leaves, self._is_key, strict=True)
+        )
         return tuple(jnp.array(leaf, leaf.dtype) for leaf in plain)
 
     def open(self, leaves: Sequence[Array]) -> LearnerState:
@@ -317,9 +321,7 @@ class _Programs:
         plain = self.close_traced(state)
         return plain, self._traced_act(plain, starts, step + self._num_envs)
 
-    def _traced_learn(
-        self, leaves: Any, seen: Any, step: Any, updates: int
-    ) -> tuple[Any, Array]:
+    def _traced_learn(self, leaves: Any, seen: Any, step: Any, updates: int) -> tuple[Any, Array]:
         """Learn after the step of all environments that began at `step`, and act anew."""
         learner, state, end = self._learner, self.open(leaves), step + self._num_envs
         interval = learner.hyperparameters.update_interval
@@ -391,7 +393,7 @@ class HostSession(Session):
             asked = interrupted if number == 0 else lambda: False
             try:
                 infos = run.advance(stop, asked)
-            except EnvironmentFailed as error:
+            except EnvironmentFailedError as error:
                 if number:
                     raise
                 infos, failure = error.infos, error
@@ -400,7 +402,7 @@ class HostSession(Session):
             parts.append(infos)
         infos = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *parts)
         if failure is not None:
-            raise EnvironmentFailed(str(failure), infos)
+            raise EnvironmentFailedError(str(failure), infos)
         return infos
 
     @property

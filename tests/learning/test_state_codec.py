@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.episodes import advance, rollout, start
+from windvane.envs.episodes import rollout
 from windvane.envs.minecart import Minecart
+from windvane.learning.state_codec import StateCodec
 from windvane.replay.diverse import DiverseReplay
-from windvane.replay.experience import Experience
 from windvane.replay.exploration import ExplorationReplay
 from windvane.replay.selective import SelectiveReplay
 from windvane.replay.signature import ReturnSignature
@@ -22,6 +22,7 @@ from windvane.replay.standard import StandardReplay
 @pytest.mark.parametrize("kind", ["pixels", "features"])
 def test_what_is_sampled_looks_as_it_did(make: Any, kind: str) -> None:
     env = make(observation=kind)
+    codec = StateCodec(env)
     key = jax.random.key(0)
 
     def policy(state: Any, key: Any) -> Any:
@@ -37,7 +38,7 @@ def test_what_is_sampled_looks_as_it_did(make: Any, kind: str) -> None:
 
     @jax.jit
     def fill_and_sample(transitions: Any) -> Any:
-        numbered = (jnp.arange(300), jax.vmap(Experience.of)(transitions))
+        numbered = (jnp.arange(300), jax.vmap(codec.encode)(transitions))
 
         def step(state: Any, item: Any) -> tuple[Any, None]:
             stored, ended = item
@@ -47,9 +48,12 @@ def test_what_is_sampled_looks_as_it_did(make: Any, kind: str) -> None:
         ended = transitions.terminated | transitions.truncated
         state = jax.lax.scan(step, state, (numbered, ended))[0]
         numbers, experience = buffer.sample(state, key, 64).transitions
-        return numbers, experience, jax.vmap(lambda e: e.observe(env))(experience)
+        return numbers, experience, jax.vmap(codec.frames)(experience)
 
-    numbers, experience, (before, after) = fill_and_sample(transitions)
+    numbers, experience, frames = fill_and_sample(transitions)
+    before, after = frames[:, :-1], frames[:, 1:]
+    if kind == "features":
+        before, after = before[:, 0], after[:, 0]
     assert np.array_equal(before, np.asarray(seen)[numbers])
     assert np.array_equal(after, np.asarray(followed)[numbers])
     assert np.array_equal(experience.action, np.asarray(transitions.action)[numbers])
@@ -67,8 +71,7 @@ def test_a_hundred_thousand_minecart_steps_fit_into_twenty_megabytes(rule: str) 
         "exploration": ExplorationReplay(100_000),
     }[rule]
     key = jax.random.key(0)
-    _, transition = advance(env, start(env, key), jnp.zeros((), int), key)
-    state = jax.eval_shape(lambda: buffer.init(Experience.of(transition), key))
+    state = jax.eval_shape(lambda: buffer.init(StateCodec(env).blank(), key))
     leaves = [
         leaf
         for leaf in jax.tree.leaves(state)
