@@ -83,8 +83,8 @@ class ConvolutionStage(eqx.Module):
 
 class FrameEncoder(eqx.Module):
     """The paper's for 48x48 frames: 32 filters of 6x6 and 48 of 5x5, both with stride 2 and
-    followed by 2x2 max-pooling, then a dense layer. Larger images pass through more such stages, until at
-    most 4x4 positions are left; smaller ones through fewer.
+    followed by 2x2 max-pooling, then a dense layer. Larger images pass through more such stages,
+    until at most 4x4 positions are left; smaller ones through fewer.
     """
 
     stages: tuple[ConvolutionStage, ...]
