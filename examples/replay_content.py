@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from rich.console import Console
 
 from windvane.batching import where
-from windvane.envs.episodes import advance, start
+from windvane.envs.episodes import reset_episode, step_autoreset
 from windvane.envs.minecart import Minecart
 from windvane.oracle import coverage_set
 from windvane.plots import replay_content, save
@@ -43,13 +43,13 @@ def play_on(env, buffer, state, plans, best, key, steps: int, curiosity: float):
         choice_key, step_key = jax.random.split(key)
         plan = jax.tree.map(lambda leaf: leaf[index], plans)
         action, memory = plan.act(memory, episode.state)
-        episode, transition = advance(env, episode, action, step_key)
+        episode, transition = step_autoreset(env, episode, action, step_key)
         state = buffer.add(state, Experience.of(transition), transition.ended)
         fresh = (choose(choice_key), plan.start())
         return (state, episode, *where(transition.ended, fresh, (index, memory))), None
 
     memory = jax.tree.map(lambda leaf: leaf[best], plans).start()
-    first = (state, start(env, key), choose(key), memory)
+    first = (state, reset_episode(env, key), choose(key), memory)
     return jax.lax.scan(step, first, jax.random.split(key, steps))[0][0]
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     coverage = coverage_set(env, GAMMA)
     buffer = DiverseReplay(arguments.capacity, ReturnSignature(env.num_objectives, GAMMA))
     key = jax.random.key(0)
-    _, example = advance(env, start(env, key), jnp.zeros((), int), key)
+    _, example = step_autoreset(env, reset_episode(env, key), jnp.zeros((), int), key)
     state = buffer.init(Experience.of(example), key)
     with progress_display(Console()) as report:
         for change in range(arguments.weights):

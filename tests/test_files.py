@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from windvane.errors import InputError
-from windvane.files import BusyError, alone, make_folder, write_new
+from windvane.files import BusyError, file_lock, make_folder, write_new
 
 
 def make_often(path: Path) -> None:
@@ -28,16 +28,19 @@ def test_two_processes_make_one_folder(tmp_path: Path) -> None:
 def test_a_new_file_replaces_none(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_new(path, lambda file: file.write(b"first"))
-    with alone(path):
+    with file_lock(path):
         write_new(path, lambda file: file.write(b"second"))
-        with pytest.raises(BusyError, match="another process is training"), alone(path):
+        with pytest.raises(BusyError, match="another process is training"), file_lock(path):
             pass
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_is_gone_cannot_be_held(tmp_path: Path) -> None:
-    with pytest.raises(BusyError, match="another process has just finished"), alone(tmp_path / "a"):
+    with (
+        pytest.raises(BusyError, match="another process has just finished"),
+        file_lock(tmp_path / "a"),
+    ):
         pass
-    with pytest.raises(InputError, match="cannot write"), alone(tmp_path):
+    with pytest.raises(InputError, match="cannot write"), file_lock(tmp_path):
         pass

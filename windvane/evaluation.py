@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from windvane.errors import InputError, require_positive_int
-from windvane.oracle import coverage_set, play_many
+from windvane.oracle import coverage_set, rollout_episodes
 from windvane.policy import Policy
 from windvane.weights import check_weights
 
@@ -36,7 +36,9 @@ def evaluate(policy: Policy, weights: object, episodes: int = 100, seed: int = 0
     require_positive_int("the number of episodes", episodes)
     vector = check_weights(weights, policy.env.num_objectives)
     gamma, scale = policy.config.gamma, policy.config.reward_scale
-    played = play_many(policy.env, policy.plan(vector), gamma, jax.random.key(seed), episodes)
+    played = rollout_episodes(
+        policy.env, policy.plan(vector), gamma, jax.random.key(seed), episodes
+    )
     try:
         optimal = float((coverage_set(policy.env, gamma).values @ vector).max()) * scale
     except InputError:

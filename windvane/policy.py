@@ -17,10 +17,10 @@ from jaxtyping import Array, Float, Int, Num
 from windvane.agents.core import Agent
 from windvane.agents.multi_network import MultiNetwork, best_policy
 from windvane.envs.environment import Environment
+from windvane.envs.plans import Plan
 from windvane.errors import InputError
-from windvane.files import write_whole
+from windvane.files import atomic_write
 from windvane.networks import Architecture, QNetwork
-from windvane.oracle.plan import Plan
 from windvane.training.config import TrainConfig
 from windvane.weights import check_weights
 
@@ -69,7 +69,7 @@ class Policy:
         arrays = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
         named = {f"array{i:04d}": np.asarray(array) for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
-        write_whole(Path(path), lambda file: file.write(data))
+        atomic_write(Path(path), lambda file: file.write(data))
 
     @staticmethod
     def load(

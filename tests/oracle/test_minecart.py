@@ -53,7 +53,7 @@ def test_deterministic_plans_earn_exactly_their_value() -> None:
     env = Minecart(deterministic=True)
     coverage = oracle.coverage_set(env, GAMMA)
     for index, value in enumerate(coverage.values):
-        outcome = oracle.play(env, coverage.plan(index), GAMMA, jax.random.key(0))
+        outcome = oracle.rollout_episode(env, coverage.plan(index), GAMMA, jax.random.key(0))
         assert np.allclose(outcome.returns, value, atol=2e-5)
 
 
@@ -133,7 +133,7 @@ def test_a_small_instance_from_scratch_with_cache_and_resume(cache, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("windvane.oracle.minecart.RouteFinder.to_mine", search_again)
         coverage = oracle.coverage_set(env, GAMMA, lambda what, *_: told.append(what))
-    assert "judging trips" in told
+    assert "evaluating trips" in told
     assert not list(cache.glob("*.partial.json"))
     check_plans(env, coverage, 500)
     attack_with(env, coverage, 20_000)
@@ -202,7 +202,7 @@ def test_in_64_bit_mode_the_shipped_set_loads_and_earns() -> None:
     program = (
         "import jax, numpy as np; from windvane import oracle; from windvane.envs.minecart import "
         "Minecart; env = Minecart(deterministic=True); c = oracle.coverage_set(env, 0.98);"
-        "r = oracle.play(env, c.plan(0), 0.98, jax.random.key(0)).returns;"
+        "r = oracle.rollout_episode(env, c.plan(0), 0.98, jax.random.key(0)).returns;"
         "assert np.allclose(r, c.values[0], atol=2e-5), (r, c.values[0])"
     )
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.episodes import advance, rollout, start
+from windvane.envs.episodes import reset_episode, rollout, step_autoreset
 from windvane.envs.minecart import Minecart
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.experience import Experience
@@ -67,7 +67,7 @@ def test_a_hundred_thousand_minecart_steps_fit_into_twenty_megabytes(rule: str) 
         "exploration": ExplorationReplay(100_000),
     }[rule]
     key = jax.random.key(0)
-    _, transition = advance(env, start(env, key), jnp.zeros((), int), key)
+    _, transition = step_autoreset(env, reset_episode(env, key), jnp.zeros((), int), key)
     state = jax.eval_shape(lambda: buffer.init(Experience.of(transition), key))
     leaves = [
         leaf

@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from windvane.agents.core import Agent, Change, Encountered, Networks
 from windvane.batching import once, where
 from windvane.envs.environment import Environment
-from windvane.envs.episodes import EpisodeState, advance, start
+from windvane.envs.episodes import EpisodeState, reset_episode, step_autoreset
 from windvane.networks import Architecture
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.experience import Experience
@@ -107,10 +107,10 @@ class Trainer(eqx.Module):
         key = jax.random.key(seed)
         network_key, replay_key, reset_key = (_purpose(key, name) for name in range(3))
         online = self.agent.build(self.env, self.architecture, network_key)
-        first = start(self.env, reset_key)
+        first = reset_episode(self.env, reset_key)
         nothing = jnp.zeros(self.env.num_objectives)
         zero = jnp.zeros((), int)
-        example = jax.eval_shape(partial(advance, self.env), first, zero, reset_key)[1]
+        example = jax.eval_shape(partial(step_autoreset, self.env), first, zero, reset_key)[1]
         blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), example)
         schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
         active = self._weights(schedule, key, zero, zero)
@@ -153,7 +153,7 @@ class Trainer(eqx.Module):
         epsilon = self.epsilon(step)
         greedy = self.agent.act(run.online, self.env.observe(run.episode.state), run.active)
         action = jnp.where(chance.exploring < epsilon, chance.anything, greedy)
-        episode, transition = advance(self.env, run.episode, action, chance.world)
+        episode, transition = step_autoreset(self.env, run.episode, action, chance.world)
         reward = transition.reward * self.settings.reward_scale
         experience = eqx.tree_at(lambda e: e.reward, Experience.of(transition), reward)
         score = self._leaving_score(run)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder
 from windvane.policy import Policy
 from windvane.training.config import TrainConfig
 from windvane.training.records import Records, write_table
@@ -88,7 +88,7 @@ class Result:
             "regret_last_quarter": _plain(regret.last_quarter),
         }
         text = json.dumps(summary, indent=2) + "\n"
-        write_whole(folder / SUMMARY, lambda file: file.write(text.encode()))
+        atomic_write(folder / SUMMARY, lambda file: file.write(text.encode()))
 
 
 def policy_path(folder: Path, run_name: str) -> Path:

@@ -21,7 +21,7 @@ from rich.console import Console
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.errors import InputError
-from windvane.files import alone, make_folder, write_whole
+from windvane.files import atomic_write, file_lock, make_folder
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, trained_network
 from windvane.progress import progress_display
@@ -71,7 +71,7 @@ def train(
     if out is None:
         return _Run(config, trainer, None, console).go()
     folder = _claim(Path(out), config, own)
-    with alone(folder / CONFIG):
+    with file_lock(folder / CONFIG):
         return _Run(config, trainer, folder, console).go()
 
 
@@ -93,7 +93,7 @@ def resume(folder: str | Path, *, console: Console | None = None, **own: Any) ->
         content = records.read_table(folder / CONTENT) if (folder / CONTENT).exists() else None
         return Result(config, found, policies, read_failed(folder), folder, content)
     make_folder(folder)
-    with alone(folder / CONFIG):
+    with file_lock(folder / CONFIG):
         return _Run(config, config.build(**own), folder, console).go()
 
 
@@ -261,9 +261,9 @@ def _claim(folder: Path, config: TrainConfig, own: dict[str, Any]) -> Path:
     make_folder(folder)
     if own:
         names = {name: type(part).__name__ for name, part in own.items()}
-        write_whole(folder / _OWN, lambda file: file.write(json.dumps(names).encode()))
+        atomic_write(folder / _OWN, lambda file: file.write(json.dumps(names).encode()))
     text = json.dumps(config.to_json(), indent=2) + "\n"
-    write_whole(folder / CONFIG, lambda file: file.write(text.encode()))
+    atomic_write(folder / CONFIG, lambda file: file.write(text.encode()))
     return folder
 
 
