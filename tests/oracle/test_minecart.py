@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -147,6 +149,29 @@ def test_a_corrupt_cache_is_computed_anew(cache, monkeypatch) -> None:
     name = oracle.shipped_path(env, GAMMA).name
     (cache / name).write_bytes(b"PK\x03\x04 not really")
     solved = oracle.coverage_set(Minecart(), GAMMA)
+    monkeypatch.setattr("windvane.oracle.minecart.solve", lambda *_: solved)
+    with pytest.warns(UserWarning, match="computed anew"):
+        assert oracle.coverage_set(env, GAMMA) is solved
+
+
+@pytest.mark.parametrize("damage", ["nan", "gamma", "objectives", "bomb", "shapes"])
+def test_a_cached_set_of_another_form_is_computed_anew(cache, monkeypatch, damage: str) -> None:
+    env = Minecart(SMALL)
+    path = cache / oracle.shipped_path(env, GAMMA).name
+    solved = oracle.coverage_set(Minecart(), GAMMA)
+    own = replace(solved, values=solved.values[:, -env.num_objectives :].copy())
+    if damage == "nan":
+        own.values[0, 0] = np.nan
+    elif damage == "gamma":
+        own = replace(own, gamma=0.5)
+    elif damage == "objectives":
+        own = replace(own, values=np.hstack([own.values, own.values]))
+    elif damage == "shapes":
+        own = replace(own, values=own.values[:-1])
+    own.save(path)
+    if damage == "bomb":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("values.npy", b"\0" * (65 * 2**20))
     monkeypatch.setattr("windvane.oracle.minecart.solve", lambda *_: solved)
     with pytest.warns(UserWarning, match="computed anew"):
         assert oracle.coverage_set(env, GAMMA) is solved

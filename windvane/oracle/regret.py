@@ -15,7 +15,7 @@ def scalarised_regret(optimal: np.ndarray, weights: np.ndarray, returns: np.ndar
     `optimal`, the optimal value for `weights`. The last axis of `weights` and `returns` is that of
     objectives; all leading axes broadcast.
     """
-    return optimal - (weights * returns).sum(-1)
+    return np.asarray(optimal - (weights * returns).sum(-1))
 
 
 def check_broadcast(weights: np.ndarray, returns: np.ndarray) -> None:

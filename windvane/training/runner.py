@@ -19,7 +19,8 @@ from jaxtyping import Int
 from rich.console import Console
 
 from windvane.agents.core import Agent
-from windvane.envs.environment import Environment
+from windvane.envs.checking import check_environment
+from windvane.envs.environment import Environment, require_observation
 from windvane.errors import InputError
 from windvane.files import atomic_write, file_lock, make_folder
 from windvane.oracle import coverage_set
@@ -247,7 +248,9 @@ def _configure(
     if not isinstance(env, Environment):
         raise InputError(f"env must be a configuration, a name or an environment, not {env!r}")
     base = "paper-dst" if type(env).__name__ == "DeepSeaTreasure" else "paper-minecart"
+    check_environment(env)
     config = TrainConfig.preset(base, **({"observation": env.observation} | changes))
+    require_observation(env, config.observation)
     return config, own | {"env": env}
 
 
