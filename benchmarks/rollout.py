@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.episodes import EpisodeState, advance, start
+from windvane.envs.episodes import EpisodeState, reset_episode, step_autoreset
 from windvane.envs.minecart import Minecart
 
 NATIVE = {"Minecart": Minecart, "DST": DeepSeaTreasure}
@@ -43,7 +43,7 @@ def our_rollout(problem: str, kind: str, copies: int, steps: int = 16) -> Callab
             def step(carry, key):
                 action_key, step_key = jax.random.split(key)
                 action = jax.random.randint(action_key, (), 0, env.num_actions)
-                carry, transition = advance(env, carry, action, step_key)
+                carry, transition = step_autoreset(env, carry, action, step_key)
                 current = env.views(carry.state)[1]
                 # One new frame a step: the other one of the observation was drawn a step ago.
                 new = env.frame(current) if kind == "pixels" else env.features(carry.state)
@@ -55,7 +55,7 @@ def our_rollout(problem: str, kind: str, copies: int, steps: int = 16) -> Callab
         return after, seen, rewards
 
     first = jax.random.split(jax.random.key(0), copies)
-    episodes = eqx.filter_jit(jax.vmap(lambda key: start(env, key)))(first)
+    episodes = eqx.filter_jit(jax.vmap(lambda key: reset_episode(env, key)))(first)
     keys = jax.random.split(jax.random.key(1), copies)
     holder = [episodes]
 

@@ -43,13 +43,13 @@ def play_on(env, buffer, codec, state, plans, best, key, steps: int, curiosity: 
         choice_key, step_key = jax.random.split(key)
         plan = jax.tree.map(lambda leaf: leaf[index], plans)
         action, memory = plan.act(memory, episode.state)
-        episode, transition = advance(env, episode, action, step_key)
+        episode, transition = step_autoreset(env, episode, action, step_key)
         state = buffer.add(state, codec.encode(transition), transition.ended)
         fresh = (choose(choice_key), plan.start())
         return (state, episode, *where(transition.ended, fresh, (index, memory))), None
 
     memory = jax.tree.map(lambda leaf: leaf[best], plans).start()
-    first = (state, start(env, key), choose(key), memory)
+    first = (state, reset_episode(env, key), choose(key), memory)
     return jax.lax.scan(step, first, jax.random.split(key, steps))[0][0]
 
 

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int, Key
 from rich.console import Console
 
 from scripts.shared import pair, printed, trained
+from windvane.envs.plans import EpisodeResult, Plan, rollout_episode
 from windvane.experiments.digest import Digest, digest
 from windvane.experiments.digest_files import read_digests
 from windvane.experiments.grid import Grid
@@ -29,7 +30,6 @@ from windvane.experiments.markdown import pipes
 from windvane.experiments.origin import device
 from windvane.experiments.store import read_run
 from windvane.oracle import coverage_set
-from windvane.oracle.plan import Outcome, Plan, play
 from windvane.policy import Policy, PolicyPlan
 from windvane.training.config import TrainConfig
 from windvane.training.loop import weights_key
@@ -159,12 +159,12 @@ def _play_all(
     weights: Float[Array, "n objectives"],
     chances: Key[Array, " n"],
     episodes: Key[Array, " n"],
-) -> Outcome:
+) -> EpisodeResult:
     """An episode for each of the weights."""
 
-    def one(weights: Array, chance: Array, episode: Array) -> Outcome:
+    def one(weights: Array, chance: Array, episode: Array) -> EpisodeResult:
         greedy = eqx.tree_at(lambda p: p.weights, plan, weights)
-        return play(plan.env, Exploring(greedy, share, chance), gamma, episode)
+        return rollout_episode(plan.env, Exploring(greedy, share, chance), gamma, episode)
 
     return jax.vmap(one)(weights, chances, episodes)
 

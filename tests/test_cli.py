@@ -74,6 +74,15 @@ def test_a_map_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 BAD = {
     "oracle minecart --gamma 1.5": "1.5",
+    "oracle dst --map {binary}": "it is not text",
+    "oracle dst --map {large}": "larger than 4,194,304 bytes",
+    "oracle dst --map {wide}": "at most 262,144 cells",
+    "oracle dst --map {long}": "File name too long",
+    "oracle minecart --config {long}": "File name too long",
+    "oracle minecart --config {deep}": "nested too deeply",
+    "oracle minecart --config {binary}": "it is not text",
+    "oracle dst --out {long}": "File name too long",
+    "render dst --out {long}.gif": "File name too long",
     "oracle dst --map nowhere.txt": "nowhere.txt",
     "oracle dst --map {broken}": "not a table of numbers",
     "oracle dst --map {file}": "it is empty",
@@ -114,7 +123,12 @@ def test_bad_input_is_one_sentence_and_code_2(
     # Off, as for users: the tests' own check of types would speak before ours.
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     names = ["missing", "outside", "broken", "file", "folder", "map", "flat", "colourful", "huge"]
-    files = {name: tmp_path / name for name in names}
+    files = {name: tmp_path / name for name in [*names, "binary", "large", "wide", "deep"]}
+    files["long"] = tmp_path / ("x" * 300)
+    files["binary"].write_bytes(bytes(range(256)))
+    files["large"].write_bytes(b"0 " * 2**22)
+    files["wide"].write_text("0 " * 300_000 + "1\n")
+    files["deep"].write_text("[" * 10_000 + "]" * 10_000)
     mine = {"x": 3, "y": 0.5, "distributions": [[0.1, 0.1]]}
     inside = mine | {"x": 0.5}
     files["outside"].write_text(json.dumps({"mines": [mine]}))

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from windvane.commands import Compare, Evaluate, Resume, Train, Watch, base_settings
-from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
+from windvane.envs.deep_sea_treasure import MAPS, MAX_CELLS, DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
 from windvane.errors import InputError
 from windvane.experiments.commands import Report, Reproduce
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder, path_exists, read_text
 from windvane.filming import Filming
 from windvane.progress import progress_display, say
 from windvane.version import __version__
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Problem = Annotated[Literal["minecart", "dst"], tyro.conf.Positional]
 
 PAPER_GAMMA = {"minecart": 0.98, "dst": 0.95}
+
+MAX_MAP_BYTES = 16 * MAX_CELLS
+"""Sixteen characters for each cell of the largest map."""
 
 OWNERS = dict.fromkeys(("config", "deterministic", "frame_skip"), "minecart") | {"map": "dst"}
 """Options of an instance that one problem alone has."""
@@ -66,10 +69,10 @@ class Instance:
     frame_skip: int | None = None
     """Minecart only: frames that each action lasts. Default: 4."""
     map: str | None = None
-    """Deep Sea Treasure only: paper, convex, concave, or a text file with one row of numbers a
+    """Deep Sea Treasure only: paper, convex, concave, or a text file with one row of numbers per
     line (0 is sea, above 0 a treasure, below 0 sea floor). Default: paper."""
     time_limit: int | None = None
-    """Steps after which an episode is cut. Default: 1000 for minecart, 100 for dst."""
+    """Steps after which an episode is truncated. Default: 1000 for minecart, 100 for dst."""
 
     def build(self, problem: str) -> Environment:
         """The environment."""
@@ -226,13 +229,12 @@ def _read_map(name: str) -> "str | np.ndarray":
     if name in MAPS:
         return name
     path = Path(name)
-    if not path.exists():
+    if not path_exists(path):
         raise InputError(f"unknown map {name!r}; choose {', '.join(MAPS)} or name a text file")
+    text = read_text(path, "the map", MAX_MAP_BYTES)
     try:
         with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
-            table = np.loadtxt(path.read_text().splitlines(), ndmin=2)
-    except OSError as error:
-        raise InputError(f"cannot read the map {path}: {error.strerror}") from error
+            table = np.loadtxt(text.splitlines(), ndmin=2)
     except ValueError as error:
         raise InputError(f"the map {path} is not a table of numbers: {error}") from error
     if table.size == 0:
@@ -258,7 +260,7 @@ def _write_csv(env: Environment, coverage: "CoverageSet", path: Path) -> Path:
     for value, behaviour in zip(coverage.values, coverage.behaviours, strict=True):
         lines.append(",".join([*(f"{v:.6f}" for v in value), f'"{behaviour}"']))
     text = "\n".join(lines) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))
+    atomic_write(path, lambda file: file.write(text.encode()))
     return path
 
 

@@ -17,10 +17,10 @@ from scipy import stats
 
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
+from windvane.envs.plans import EpisodeResult, rollout_episode
 from windvane.envs.resolve import GymnasiumEnv, World
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.oracle import coverage_set
-from windvane.oracle.plan import Outcome, play
 from windvane.policy import Policy, PolicyPlan
 from windvane.weights import check_weight_rows, check_weights, simplex_grid
 
@@ -217,9 +217,9 @@ def _play_native(
 @eqx.filter_jit
 def _play(
     env: Environment[Any], agent: Agent, network: Any, weights: Array, gamma: Array, keys: Any
-) -> Outcome:
-    def one(vector: Array, key: Any) -> Outcome:
-        return play(env, PolicyPlan(env, agent, network, vector), gamma, key)
+) -> EpisodeResult:
+    def one(vector: Array, key: Any) -> EpisodeResult:
+        return rollout_episode(env, PolicyPlan(env, agent, network, vector), gamma, key)
 
     return jax.vmap(one)(weights, keys)
 

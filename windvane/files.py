@@ -1,7 +1,10 @@
-"""Files that are there whole or not at all, whatever stops the program."""
+"""Files that are there whole or not at all, whatever stops the program; locks, and path checks.
+
+All of it works on Linux, macOS and Windows; what a system lacks (locks, flushing a folder) is left
+out there.
+"""
 
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -10,34 +13,49 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line, shown
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+try:
+    import msvcrt
+except ImportError:  # anywhere else
+    msvcrt = None
 
 UNFINISHED = ".writing"
 """Ending of a file that is being written; one that is left over may be removed."""
+MAX_TEXT = 16 * 2**20
+"""Most bytes of a text file from outside."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What a file system without locks answers."""
+"""Errors of a file system without locks."""
+_LOCKED_BYTE = 2**30
+"""What Windows locks nobody else can read, so it locks a byte far behind the end of the file."""
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file beside its place, make sure it is on the disk, and only then move it there."""
-    # A name of its own, as another process may be writing the same file.
-    scratch = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
-    with one_sentence(path):
+    with as_input_error(path):
+        if not path.name:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        # A name of its own, as another process may be writing the same file.
+        temporary = path.with_name(f"{path.name}.{uuid4().hex}{UNFINISHED}")
         try:
-            with scratch.open("wb") as file:
+            with temporary.open("wb") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-            move(scratch, path)
+            move(temporary, path)
         except BaseException:
-            scratch.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 
 def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file as a whole, unless it is there: what another process holds is not replaced."""
     own = path.with_name(f"{path.name}.{uuid4().hex}.new{UNFINISHED}")
-    write_whole(own, write)
+    atomic_write(own, write)
     try:
         os.link(own, path)
     except FileExistsError:
@@ -49,19 +67,15 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         own.unlink(missing_ok=True)
 
 
-def move(scratch: Path, path: Path) -> None:
+def move(temporary: Path, path: Path) -> None:
     """Rename a file, for good."""
-    os.replace(scratch, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    os.replace(temporary, path)
+    _flush_folder(path.parent)
 
 
 def make_folder(path: Path) -> Path:
     """Make a folder that can be written to."""
-    with one_sentence(path):
+    with as_input_error(path):
         path.mkdir(parents=True, exist_ok=True)
         trial = path / f"trial.{uuid4().hex}{UNFINISHED}"
         trial.touch()
@@ -69,24 +83,73 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def path_exists(path: str | Path) -> bool:
+    """Whether there is a file or a folder; InputError for what no path can be called."""
+    check_name(path)
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        raise InputError(f"cannot open {shown(str(path))}: {error.strerror or error}") from error
+
+
+def check_name(path: str | Path) -> None:
+    """Complain about a path that no system could have."""
+    try:
+        wrong = b"\0" in os.fsencode(path)
+    except ValueError:  # characters that cannot be encoded
+        wrong = True
+    if wrong:
+        raise InputError(
+            f"{shown(str(path))} cannot be a path: it has a character that no file name may have"
+        )
+
+
+def read_text(path: str | Path, what: str, most: int = MAX_TEXT) -> str:
+    """The text of a file from outside; `what` is it called in the sentence about a bad one."""
+    check_name(path)
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"cannot read {what} {path}: {error.strerror or error}") from error
+    if len(data) > most:
+        raise InputError(f"cannot read {what} {path}: it is larger than {most:,} bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {what} {path}: it is not text (UTF-8)") from error
+
+
+def read_json(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> Any:
+    """What a JSON file from outside holds."""
+    text = read_text(path, what, most)
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise InputError(f"{what} {path} is not usable: it is nested too deeply") from error
+    except ValueError as error:
+        raise InputError(f"{what} {path} is not valid JSON: {in_one_line(error)}") from error
+
+
 class BusyError(InputError):
-    """Another process is at it."""
+    """Another process holds the file."""
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold a file meanwhile, so that no other process does; let go of it however this one ends."""
+    check_name(path)
     gone = f"another process has just finished with {path}"
     try:
-        held = path.open("r+b")  # some file systems lock only what may be written
+        opened = path.open("r+b")  # some file systems lock only what may be written
     except FileNotFoundError as error:
         raise BusyError(gone) from error
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
-    with held as file:
+    with opened as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+            _lock(file)
+        except (BlockingIOError, PermissionError) as error:
             raise BusyError(f"another process is training in {path.parent}") from error
         except OSError as error:
             if error.errno not in _NO_LOCKS:
@@ -97,8 +160,9 @@ def alone(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def one_sentence(path: Path) -> Iterator[None]:
-    """What the system refuses becomes one sentence that names the file."""
+def as_input_error(path: Path) -> Iterator[None]:
+    """Turn what the system refuses into an InputError that names the file."""
+    check_name(path)
     try:
         yield
     except OSError as error:
@@ -111,18 +175,26 @@ def one_sentence(path: Path) -> Iterator[None]:
         ) from error
 
 
-MAX_JSON_BYTES = 16 * 2**20
+def _lock(file: IO[bytes]) -> None:
+    """Lock an open file until it is closed, or raise an OSError at once."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    elif msvcrt is not None:
+        windows: Any = msvcrt
+        file.seek(_LOCKED_BYTE)
+        windows.locking(file.fileno(), windows.LK_NBLCK, 1)
 
 
-def read_json(path: Path) -> Any:
-    """What a JSON file holds; InputError if it cannot be read, or is too large to be meant."""
+def _flush_folder(folder: Path) -> None:
+    """Make sure that a new name in a folder is on the disk, where the system can do that."""
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise InputError(f"{path} is too large: at most {MAX_JSON_BYTES // 2**20} MiB")
-        return json.loads(path.read_bytes())
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders
+        return
+    try:
+        os.fsync(descriptor)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-    except RecursionError as error:
-        raise InputError(f"{path} is nested too deeply") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from error
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -13,7 +13,7 @@ from windvane.files import make_folder
 from windvane.progress import say
 
 if TYPE_CHECKING:
-    from windvane.oracle.plan import Plan
+    from windvane.envs.plans import Plan
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Filming:
     steps: int = 100
     """Most steps to show."""
     fps: int = 6
-    """Frames a second of a GIF."""
+    """Frames per second of a GIF."""
     seed: int = 0
     """Seed of the episode."""
 
@@ -41,7 +41,7 @@ class Filming:
     def film(
         self, console: Console, env: Environment, plan: "Plan", key: Key[Array, ""], out: Path
     ) -> None:
-        """Play, write and say what came of it."""
+        """Roll out the episode, write it, and print its length and returns."""
         from windvane import rendering
 
         make_folder(out.parent)
@@ -51,7 +51,7 @@ class Filming:
             f"{name} {amount:.3f}"
             for name, amount in zip(env.objective_names, episode.rewards.sum(0), strict=True)
         )
-        ending = "terminated" if episode.terminated else "was cut"
+        ending = "terminated" if episode.terminated else "was truncated"
         steps = len(episode.rewards)
         say(console, f"the episode {ending} after {steps} steps and earned {earned}")
         say(console, f"written: {out}")

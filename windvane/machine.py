@@ -1,4 +1,4 @@
-"""What the machine offers: cores, and a place for compiled programs."""
+"""What the machine offers: cores, and a folder for what is expensive to compute."""
 
 import os
 import platform
@@ -6,11 +6,9 @@ from pathlib import Path
 
 
 def usable_cores() -> int:
-    """Processor cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS and Windows have no such call
-        return os.cpu_count() or 1
+    """Cores that this process may use: in a container often fewer than the machine has."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux alone
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def cache_folder() -> Path:

@@ -15,7 +15,7 @@ from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
 from windvane.errors import choose
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder
 from windvane.oracle import CoverageSet
 from windvane.oracle.minecart_trips import mine_name
 
@@ -26,7 +26,7 @@ def save(figure: Figure, path: Path) -> Path:
     choose("format of a picture", ending, sorted(figure.canvas.get_supported_filetypes()))
     make_folder(path.parent)
     options: Any = {"format": ending, "dpi": 150, "bbox_inches": "tight"}
-    write_whole(path, lambda file: figure.savefig(file, **options))
+    atomic_write(path, lambda file: figure.savefig(file, **options))
     return path
 
 

@@ -18,11 +18,11 @@ from jaxtyping import Array, Float, Int
 from windvane.agents import AGENTS
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
+from windvane.envs.plans import Plan
 from windvane.envs.resolve import World
 from windvane.errors import InputError
-from windvane.files import write_whole
+from windvane.files import atomic_write
 from windvane.networks import Architecture
-from windvane.oracle.plan import Plan
 from windvane.spec import EnvSpec
 from windvane.training.build import check_custom, open_world
 from windvane.training.config import TrainConfig
@@ -109,7 +109,7 @@ class Policy:
         arrays = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
         named = {f"array{i:04d}": np.asarray(array) for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
-        write_whole(Path(path), lambda file: file.write(data))
+        atomic_write(Path(path), lambda file: file.write(data))
 
     @staticmethod
     def load(

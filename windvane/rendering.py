@@ -11,9 +11,9 @@ from jaxtyping import Array, Int, Key
 from PIL import Image
 
 from windvane.envs.environment import Environment, require_renderable
+from windvane.envs.plans import Plan
 from windvane.errors import InputError
-from windvane.files import write_whole
-from windvane.oracle.plan import Plan
+from windvane.files import atomic_write
 
 ENDINGS = (".gif", ".png")
 STRIP_COLUMNS = 8
@@ -79,7 +79,7 @@ def write(frames: np.ndarray, path: Path, fps: int) -> None:
         options: dict[str, Any] = {"format": "GIF"} | animated
     else:
         picture, options = Image.fromarray(_strip(frames)), {"format": "PNG"}
-    write_whole(path, lambda file: picture.save(file, **options))
+    atomic_write(path, lambda file: picture.save(file, **options))
 
 
 def _strip(frames: np.ndarray, gap: int = 4) -> np.ndarray:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from windvane.errors import InputError, require_positive_int
+from windvane.errors import InputError, require_positive_int, shown
 
 SUM_TOLERANCE = 1e-4
 """How far from 1 the sum of given weights may lie: room for a few printed digits."""
@@ -79,21 +79,27 @@ def check_weight_rows(sequence: Any) -> Float[np.ndarray, "entries objectives"]:
 
 def _check_weights(what: str, weights: Any, num_objectives: int | None) -> Float[np.ndarray, " n"]:
     try:
-        array = np.asarray(weights, float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must be a list of numbers, not {weights!r}") from error
+        given = np.asarray(weights)
+        listed = weights if isinstance(weights, (list, tuple)) else given.ravel()[:1]
+        real = any(jnp.issubdtype(given.dtype, kind) for kind in (np.floating, np.integer))
+        # Text and truth values would become numbers without a word.
+        if not real or any(isinstance(entry, (bool, np.bool_)) for entry in listed):
+            raise ValueError("not numbers")
+        array = given.astype(float)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{what} must be a list of numbers, not {shown(weights)}") from error
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"{what} must be one list of numbers, not an array of shape {array.shape}")
-    shown = array.tolist()
+    numbers = array.tolist()
     if num_objectives is not None and array.size != num_objectives:
         raise InputError(
-            f"{what} must be {num_objectives} numbers, one an objective, "
-            f"and {shown} has {array.size}"
+            f"{what} must be {num_objectives} numbers, one per objective, "
+            f"and {numbers} has {array.size}"
         )
     if not np.isfinite(array).all():
-        raise InputError(f"{what} must be finite numbers, and {shown} has one that is not")
+        raise InputError(f"{what} must be finite numbers, and {numbers} has one that is not")
     if (array < 0).any():
-        raise InputError(f"{what} must be 0 or more, and {shown} has {array.min():g}")
+        raise InputError(f"{what} must be 0 or more, and {numbers} has {array.min():g}")
     if abs(array.sum() - 1) > SUM_TOLERANCE:
-        raise InputError(f"{what} must sum to 1, and {shown} sums to {array.sum():.6g}")
+        raise InputError(f"{what} must sum to 1, and {numbers} sums to {array.sum():.6g}")
     return array

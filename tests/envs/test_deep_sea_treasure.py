@@ -1,6 +1,8 @@
 """Deep Sea Treasure: its maps, its dynamics against MO-Gymnasium's, its pictures, bad maps."""
 
+import time
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,6 +14,7 @@ from windvane.envs.deep_sea_treasure import (
     MAPS,
     DeepSeaTreasure,
     DeepSeaTreasureState,
+    check_map,
     reachable_distances,
 )
 from windvane.errors import InputError
@@ -185,3 +188,37 @@ def test_pictures_keep_the_maps_aspect(size: int, shape: tuple[int, ...]):
     assert picture.dtype == jnp.uint8
     state, *_ = env.step(env.reset(KEY), jnp.asarray(RIGHT), KEY)
     assert not np.array_equal(picture, env.render(state, size))
+
+
+@pytest.mark.parametrize(
+    ("sea_map", "sentence"),
+    [
+        (np.zeros((1500, 1500)), r"at most 262,144 cells, and this one has 2,250,000 \(1,500 x"),
+        (np.zeros((513, 512)), "at most 262,144 cells"),
+        (np.zeros((1, 262_145)), "at most 262,144 cells"),
+        ([["0", "5"]], "a table of numbers"),
+        ([[False, True]], "a table of numbers"),
+        ([[0, 5j]], "a table of numbers"),
+        ([[0, None]], "a table of numbers"),
+        ([[0, 10**400]], "a table of numbers"),
+        ([[0, 1e300]], "from 1e-06 to 1e\\+09, and one number is 1e\\+300"),
+        ([[0, 1e-50]], "one number is 1e-50"),
+        ([[0, -1e300, 5]], "one number is -1e"),
+        ([[0, np.inf]], "finite"),
+        ([[0, np.nan]], "finite"),
+    ],
+)
+def test_maps_that_cannot_be_meant(sea_map: Any, sentence: str) -> None:
+    begun = time.perf_counter()
+    with pytest.raises(InputError, match=sentence) as caught:
+        check_map(sea_map)
+    assert time.perf_counter() - begun < 1
+    assert "\n" not in str(caught.value)
+
+
+def test_the_largest_map_is_read_in_a_moment() -> None:
+    sea_map = np.zeros((512, 512))
+    sea_map[511, 511] = 7
+    begun = time.perf_counter()
+    assert reachable_distances(check_map(sea_map))[511, 511] == 1022
+    assert time.perf_counter() - begun < 10

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-from windvane.envs.episodes import advance, rollout, start
+from windvane.envs.episodes import reset_episode, rollout, step_autoreset
 
 KEY = jax.random.key(0)
 DOWN, RIGHT = jnp.asarray(1), jnp.asarray(3)
@@ -14,11 +14,11 @@ DOWN, RIGHT = jnp.asarray(1), jnp.asarray(3)
 
 def test_termination_resets_and_keeps_the_final_state():
     env = DeepSeaTreasure()
-    episode = start(env, KEY)
-    episode, first = advance(env, episode, DOWN, KEY)
+    episode = reset_episode(env, KEY)
+    episode, first = step_autoreset(env, episode, DOWN, KEY)
     assert not first.ended
     assert episode.time == 1
-    episode, last = advance(env, episode, DOWN, KEY)
+    episode, last = step_autoreset(env, episode, DOWN, KEY)
     assert last.terminated
     assert not last.truncated
     assert last.next_state.position.tolist() == [2, 0]

@@ -100,5 +100,5 @@ def test_a_set_first_asked_for_while_compiling_can_be_used_afterwards() -> None:
     weights = np.asarray([1.0, 0.0])
     assert jax.jit(lambda: oracle.coverage_set(env, 0.9).optimal_value(weights))() > 0
     coverage = oracle.coverage_set(env, 0.9)
-    returns = oracle.play(env, coverage.plan(0), 0.9, jax.random.key(0)).returns
+    returns = oracle.rollout_episode(env, coverage.plan(0), 0.9, jax.random.key(0)).returns
     assert np.allclose(returns, coverage.values[0])

@@ -25,7 +25,7 @@ from windvane.experiments.digest_files import write_digests
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import SPENT, WORK, batches, begun, reproduce, work
 from windvane.experiments.store import Store, read_run
-from windvane.files import BusyError, alone
+from windvane.files import BusyError, file_lock
 from windvane.training.config import TrainConfig
 from windvane.training.loop import _purpose
 from windvane.training.runner import train
@@ -220,7 +220,7 @@ def test_a_batch_that_another_process_is_at_is_left_to_it(tmp_path: Path) -> Non
     declared = tmp_path / WORK / f"{first.name}.json"
     declared.parent.mkdir()
     declared.write_text(json.dumps(first.config.to_json()))
-    with alone(declared):
+    with file_lock(declared):
         with pytest.raises(BusyError):
             work(first, Store(tmp_path))
         outcome = run_small(tmp_path)

@@ -25,9 +25,9 @@ from windvane.envs.minecart import (
     Minecart,
 )
 from windvane.envs.minecart_config import BASE_RADIUS, MINE_RADIUS
+from windvane.envs.plans import OpenLoopPlan, rollout_episode, rollout_episodes
 from windvane.oracle.coverage import CoverageSet
 from windvane.oracle.minecart import rectified_means
-from windvane.oracle.plan import Script, play, play_many
 
 LENGTH = 40
 
@@ -141,8 +141,8 @@ def mean_returns(
     def returns(actions: Array, keys: Array) -> Array:
         def one(actions: Array) -> Array:
             # Past its end a list stands still, and pays, until the time limit.
-            script = Script(jnp.append(actions, NONE), jnp.asarray(actions.size + 1))
-            return jax.vmap(lambda key: play(env, script, gamma, key).returns)(keys)
+            script = OpenLoopPlan(jnp.append(actions, NONE), jnp.asarray(actions.size + 1))
+            return jax.vmap(lambda key: rollout_episode(env, script, gamma, key).returns)(keys)
 
         return jax.lax.map(one, actions)
 
@@ -164,7 +164,7 @@ def plan_deviations(env: Minecart, coverage: CoverageSet, episodes: int) -> np.n
     """
     deviations = []
     for index, value in enumerate(coverage.values):
-        outcome = play_many(
+        outcome = rollout_episodes(
             env, coverage.plan(index), coverage.gamma, jax.random.key(index), episodes
         )
         returns = np.asarray(outcome.returns, float)

@@ -75,7 +75,7 @@ def test_every_plan_earns_its_value(sea_map: str, gamma: float) -> None:
     env = DeepSeaTreasure(sea_map)
     front = oracle.pareto_front(env, gamma)
     for index, value in enumerate(front.values):
-        outcome = oracle.play(env, front.plan(index), gamma, jax.random.key(0))
+        outcome = oracle.rollout_episode(env, front.plan(index), gamma, jax.random.key(0))
         assert np.allclose(outcome.returns, value, rtol=1e-5)
         assert bool(outcome.terminated)
 
@@ -97,6 +97,6 @@ def test_a_time_limit_below_every_treasure_leaves_waiting() -> None:
     env = DeepSeaTreasure(np.asarray([[0, 0, 0, 0, 5.0]]), time_limit=3)
     coverage = oracle.coverage_set(env, 0.9)
     assert coverage.behaviours == ("wait for the time limit",)
-    outcome = oracle.play(env, coverage.plan(0), 0.9, jax.random.key(0))
+    outcome = oracle.rollout_episode(env, coverage.plan(0), 0.9, jax.random.key(0))
     assert np.allclose(outcome.returns, coverage.values[0])
     assert not bool(outcome.terminated)

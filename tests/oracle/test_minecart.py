@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -53,7 +55,7 @@ def test_deterministic_plans_earn_exactly_their_value() -> None:
     env = Minecart(deterministic=True)
     coverage = oracle.coverage_set(env, GAMMA)
     for index, value in enumerate(coverage.values):
-        outcome = oracle.play(env, coverage.plan(index), GAMMA, jax.random.key(0))
+        outcome = oracle.rollout_episode(env, coverage.plan(index), GAMMA, jax.random.key(0))
         assert np.allclose(outcome.returns, value, atol=2e-5)
 
 
@@ -133,7 +135,7 @@ def test_a_small_instance_from_scratch_with_cache_and_resume(cache, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr("windvane.oracle.minecart.RouteFinder.to_mine", search_again)
         coverage = oracle.coverage_set(env, GAMMA, lambda what, *_: told.append(what))
-    assert "judging trips" in told
+    assert "evaluating trips" in told
     assert not list(cache.glob("*.partial.json"))
     check_plans(env, coverage, 500)
     attack_with(env, coverage, 20_000)
@@ -147,6 +149,29 @@ def test_a_corrupt_cache_is_computed_anew(cache, monkeypatch) -> None:
     name = oracle.shipped_path(env, GAMMA).name
     (cache / name).write_bytes(b"PK\x03\x04 not really")
     solved = oracle.coverage_set(Minecart(), GAMMA)
+    monkeypatch.setattr("windvane.oracle.minecart.solve", lambda *_: solved)
+    with pytest.warns(UserWarning, match="computed anew"):
+        assert oracle.coverage_set(env, GAMMA) is solved
+
+
+@pytest.mark.parametrize("damage", ["nan", "gamma", "objectives", "bomb", "shapes"])
+def test_a_cached_set_of_another_form_is_computed_anew(cache, monkeypatch, damage: str) -> None:
+    env = Minecart(SMALL)
+    path = cache / oracle.shipped_path(env, GAMMA).name
+    solved = oracle.coverage_set(Minecart(), GAMMA)
+    own = replace(solved, values=solved.values[:, -env.num_objectives :].copy())
+    if damage == "nan":
+        own.values[0, 0] = np.nan
+    elif damage == "gamma":
+        own = replace(own, gamma=0.5)
+    elif damage == "objectives":
+        own = replace(own, values=np.hstack([own.values, own.values]))
+    elif damage == "shapes":
+        own = replace(own, values=own.values[:-1])
+    own.save(path)
+    if damage == "bomb":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("values.npy", b"\0" * (65 * 2**20))
     monkeypatch.setattr("windvane.oracle.minecart.solve", lambda *_: solved)
     with pytest.warns(UserWarning, match="computed anew"):
         assert oracle.coverage_set(env, GAMMA) is solved
@@ -202,7 +227,7 @@ def test_in_64_bit_mode_the_shipped_set_loads_and_earns() -> None:
     program = (
         "import jax, numpy as np; from windvane import oracle; from windvane.envs.minecart import "
         "Minecart; env = Minecart(deterministic=True); c = oracle.coverage_set(env, 0.98);"
-        "r = oracle.play(env, c.plan(0), 0.98, jax.random.key(0)).returns;"
+        "r = oracle.rollout_episode(env, c.plan(0), 0.98, jax.random.key(0)).returns;"
         "assert np.allclose(r, c.values[0], atol=2e-5), (r, c.values[0])"
     )
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}

@@ -224,7 +224,7 @@ def test_a_training_that_goes_on_elsewhere_is_left_alone(
     with pytest.raises(TrainingStopped):
         train(small(), out=folder)
     with (
-        files.alone(folder / "config.json"),
+        files.file_lock(folder / "config.json"),
         pytest.raises(InputError, match="another process is training in"),
     ):
         resume(folder)

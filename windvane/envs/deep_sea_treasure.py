@@ -23,6 +23,7 @@ from windvane.envs.environment import (
     check_observation,
 )
 from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int
+from windvane.files import path_exists, read_text
 
 MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 """What each action adds to (row, column)."""
@@ -30,7 +31,11 @@ MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 FLOOR = -10.0
 """How the maps below mark sea floor; any negative number does."""
 
-MAX_MAP_BYTES = 8 * 2**20
+MAX_MAP_BYTES = 16 * 2**20
+"""Size of a file that may hold a map."""
+MAX_CELLS = 512 * 512
+SMALLEST, LARGEST = 1e-6, 1e9
+"""Bounds of a treasure's value, well within what 32 bits hold."""
 MOST_PIXEL_CELLS = 4096
 """Pixel observations keep a frame of 7 kB for every cell."""
 
@@ -175,17 +180,12 @@ def read_map(name: str) -> "str | np.ndarray":
     if name in MAPS:
         return name
     path = Path(name)
+    if not path_exists(path):
+        raise InputError(f"unknown map {name!r}; choose {', '.join(MAPS)} or name a text file")
+    text = read_text(path, "the map", MAX_MAP_BYTES)
     try:
-        if not path.exists():
-            raise InputError(f"unknown map {name!r:.80}; choose {', '.join(MAPS)} or a text file")
-        if path.stat().st_size > MAX_MAP_BYTES:
-            raise InputError(f"the map {path} is too large: at most {MAX_MAP_BYTES // 2**20} MiB")
         with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
-            table = np.loadtxt(path.read_text().splitlines(), ndmin=2)
-    except OSError as error:
-        raise InputError(f"cannot read the map {str(path)!r:.120}: {error.strerror}") from error
-    except InputError:
-        raise
+            table = np.loadtxt(text.splitlines(), ndmin=2)
     except ValueError as error:
         raise InputError(f"the map {path} is not a table of numbers: {error}") from error
     if table.size == 0:
@@ -198,13 +198,27 @@ def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:
     if isinstance(sea_map, str):
         return MAPS[choose("map", sea_map, tuple(MAPS))]
     try:
-        table = np.asarray(sea_map, float)
-    except (TypeError, ValueError):
-        raise InputError("a map must be a table of numbers with rows of one length") from None
-    if table.ndim != 2 or table.size == 0:
-        raise InputError(f"a map must be a table of rows and columns, not of shape {table.shape}")
+        given = np.asarray(sea_map)
+    except (TypeError, ValueError, RecursionError):
+        given = np.asarray(None)
+    if given.dtype.kind not in "iuf":
+        raise InputError("a map must be a table of numbers with rows of one length")
+    if given.ndim != 2 or given.size == 0:
+        raise InputError(f"a map must be a table of rows and columns, not of shape {given.shape}")
+    if given.size > MAX_CELLS:
+        raise InputError(
+            f"a map has at most {MAX_CELLS:,} cells, and this one has {given.size:,} "
+            f"({given.shape[0]:,} x {given.shape[1]:,})"
+        )
+    table = given.astype(float)
     if not np.isfinite(table).all():
         raise InputError(f"a map must hold finite numbers, not {table[~np.isfinite(table)][0]}")
+    absurd = (np.abs(table) > LARGEST) | ((table > 0) & (table < SMALLEST))
+    if absurd.any():
+        raise InputError(
+            f"treasures of a map must be from {SMALLEST:g} to {LARGEST:g}, "
+            f"and one number is {table[absurd][0]:g}"
+        )
     if table[0, 0] != 0:
         raise InputError(f"the start of a map, its first cell, must be 0, not {table[0, 0]:g}")
     if not (table > 0).any():
@@ -219,16 +233,20 @@ def reachable_distances(sea_map: Float[np.ndarray, "rows columns"]) -> np.ndarra
 
     A path may end on a treasure but not cross one, since the first treasure ends the episode.
     """
-    distances = np.full(sea_map.shape, -1)
-    distances[0, 0] = 0
+    # Python's own lists: reading single cells of an array would take ten times as long.
+    cells, moves = sea_map.tolist(), MOVES.tolist()
+    rows, columns = sea_map.shape
+    distances = [[-1] * columns for _ in range(rows)]
+    distances[0][0] = 0
     queue = deque([(0, 0)])
     while queue:
-        here = queue.popleft()
-        if sea_map[here] > 0:
+        row, column = queue.popleft()
+        if cells[row][column] > 0:
             continue
-        for row, column in (np.asarray(here) + MOVES).tolist():
-            inside = 0 <= row < sea_map.shape[0] and 0 <= column < sea_map.shape[1]
-            if inside and sea_map[row, column] >= 0 and distances[row, column] < 0:
-                distances[row, column] = distances[here] + 1
-                queue.append((row, column))
-    return distances
+        for down, right in moves:
+            to_row, to_column = row + down, column + right
+            inside = 0 <= to_row < rows and 0 <= to_column < columns
+            if inside and cells[to_row][to_column] >= 0 and distances[to_row][to_column] < 0:
+                distances[to_row][to_column] = distances[row][column] + 1
+                queue.append((to_row, to_column))
+    return np.asarray(distances)

@@ -198,6 +198,18 @@ def require_pixels(env: Environment[State]) -> PixelObservations[State]:
     return env
 
 
+def require_observation(env: Environment[State], observation: str) -> Environment[State]:
+    """Return `env` if it is what `observation` asks for."""
+    if check_observation(observation) == "pixels":
+        require_pixels(env)
+    if env.observation != observation:
+        raise InputError(
+            f"this {type(env).__name__} shows {env.observation}, not {observation}: build it with "
+            f"observation={observation!r}"
+        )
+    return env
+
+
 def require_renderable(env: Environment[State]) -> Renderable[State]:
     """Return `env` if there are pictures of it."""
     if not isinstance(env, Renderable):

@@ -1,7 +1,8 @@
-"""Drivers that know about time: start an episode, advance it with resets, roll out a policy.
+"""Drivers that know about time: reset an episode, step it with automatic resets, roll out a policy.
 
-An environment never looks at its `time_limit`; these functions do. A cut at the limit is a
-truncation, kept apart from termination: the state it leaves behind still has a future.
+An environment never looks at its `time_limit`; these functions do. An episode that reaches the
+limit is truncated, which is kept apart from termination: the state it leaves behind still has a
+future.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Int32, Key
+from jaxtyping import Array, Bool, Int, Int32, Key
 
 from windvane.batching import where
 from windvane.envs.environment import Environment
@@ -26,12 +27,29 @@ class EpisodeState(eqx.Module, Generic[State]):
     time: Int32[Array, ""]
 
 
-def start(env: Environment[State], key: Key[Array, ""]) -> EpisodeState[State]:
+def reset_episode(env: Environment[State], key: Key[Array, ""]) -> EpisodeState[State]:
     """Begin an episode."""
     return EpisodeState(env.reset(key), jnp.zeros((), jnp.int32))
 
 
-def advance(
+def is_truncated(
+    terminated: Bool[Array, ""], time: Int32[Array, ""], time_limit: int
+) -> Bool[Array, ""]:
+    """Whether a step taken at `time` is the last that the limit allows; termination comes first."""
+    return ~terminated & (time + 1 >= time_limit)
+
+
+def autoreset(
+    ended: Bool[Array, ""],
+    episode: EpisodeState[State],
+    next_state: State,
+    new_episode: EpisodeState[State],
+) -> EpisodeState[State]:
+    """The episode after a step that led to `next_state`: `new_episode` where the step ended it."""
+    return where(ended, new_episode, EpisodeState(next_state, episode.time + 1))
+
+
+def step_autoreset(
     env: Environment[State],
     episode: EpisodeState[State],
     action: Int[Array, ""],
@@ -39,14 +57,14 @@ def advance(
 ) -> tuple[EpisodeState[State], Transition[State]]:
     """Take one step, and begin a new episode at once where it ends one.
 
-    Returns the episode to go on with and what happened.
+    Returns the episode to continue with and the transition.
     """
     step_key, reset_key = jax.random.split(key)
     next_state, reward, terminated = env.step(episode.state, action, step_key)
-    truncated = ~terminated & (episode.time + 1 >= env.time_limit)
+    truncated = is_truncated(terminated, episode.time, env.time_limit)
     transition = Transition(episode.state, action, reward, next_state, terminated, truncated)
-    going_on = EpisodeState(next_state, episode.time + 1)
-    return where(transition.ended, start(env, reset_key), going_on), transition
+    new_episode = reset_episode(env, reset_key)
+    return autoreset(transition.ended, episode, next_state, new_episode), transition
 
 
 def rollout(
@@ -55,18 +73,18 @@ def rollout(
     key: Key[Array, ""],
     steps: int,
 ) -> Transition[State]:
-    """Play `policy` for `steps` steps, episode after episode; the result has a leading time axis.
+    """Follow `policy` for `steps` steps, episode after episode; the result has a leading time axis.
 
     The policy is given the state, so that it may look at more than an agent would; one that
     should not begins with `env.observe(state)`.
     """
-    start_key, run_key = jax.random.split(key)
+    reset_key, run_key = jax.random.split(key)
 
     def one(
         episode: EpisodeState[State], key: Key[Array, ""]
     ) -> tuple[EpisodeState[State], Transition[State]]:
-        policy_key, advance_key = jax.random.split(key)
-        return advance(env, episode, policy(episode.state, policy_key), advance_key)
+        policy_key, step_key = jax.random.split(key)
+        return step_autoreset(env, episode, policy(episode.state, policy_key), step_key)
 
     keys = jax.random.split(run_key, steps)
-    return jax.lax.scan(one, start(env, start_key), keys)[1]
+    return jax.lax.scan(one, reset_episode(env, reset_key), keys)[1]

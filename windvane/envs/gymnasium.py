@@ -47,11 +47,41 @@ class Stream(NamedTuple):
         return key, Stream(self.seed, self.used + 1)
 
 
+class Structure(NamedTuple):
+    """All of an environment but its arrays: environments that agree in it share programs."""
+
+    tree: Any
+    others: tuple[tuple[type, Any] | None, ...]
+    """Leaves that are no arrays, such as Python numbers, by type; None where an array belongs."""
+
+    @classmethod
+    def of(cls, env: Environment[Any]) -> "tuple[tuple[Any, ...], Structure]":
+        """An environment's arrays, and the rest of it."""
+        leaves, tree = jax.tree.flatten(env)
+        kinds = (jax.Array, np.ndarray)
+        arrays = tuple(leaf for leaf in leaves if isinstance(leaf, kinds))
+        others = tuple(None if isinstance(leaf, kinds) else (type(leaf), leaf) for leaf in leaves)
+        structure = cls(tree, others)
+        try:
+            hash(structure)
+        except TypeError as error:
+            raise InputError(
+                f"{type(env).__name__} must have hashable static fields: {error}"
+            ) from error
+        return arrays, structure
+
+    def build(self, arrays: Any) -> Any:
+        """The environment again, from its arrays or what is traced in their place."""
+        rest = iter(arrays)
+        leaves = [next(rest) if other is None else other[1] for other in self.others]
+        return jax.tree.unflatten(self.tree, leaves)
+
+
 class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
     """One native environment with a vector reward.
 
     A seed given to `reset` determines everything that follows; resets without a seed continue.
-    Episodes are cut by `gymnasium.make`'s time limit, not here.
+    Episodes are truncated by `gymnasium.make`'s time limit, not here.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 12}  # noqa: RUF012
@@ -69,9 +99,8 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         self.reward_dim = native.num_objectives
         title, fps = type(native).__name__, self.metadata["render_fps"]
         self._window = Window(title, fps) if render_mode == "human" else None
-        leaves, structure = jax.tree.flatten(native)
-        self._leaves = tuple(leaves)
-        self._programs = _compile(structure, tuple(map(_shape_of, leaves)))
+        self._leaves, structure = Structure.of(native)
+        self._programs = _compile(structure, tuple(map(_shape_of, self._leaves)))
         # Ready on the device: converting a number on every step would cost as much as the step.
         self._actions = [jnp.asarray(action) for action in range(native.num_actions)]
         self._memory: Any = None
@@ -94,29 +123,29 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         return observation, {}
 
     def step(self, action: Any) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:  # type: ignore[override]
-        """Take an action; the reward is a fresh vector, one number an objective."""
+        """Take an action; the reward is a fresh vector, one number per objective."""
         if self._memory is None:
             raise ResetNeeded("call reset before the first step")
         programs = self._programs
         self._memory, frame = programs.step(
             self._leaves, self._memory, self._actions[self._check(action)]
         )
-        told = np.asarray(self._memory)
+        packed = np.asarray(self._memory)
         if frame is None:
-            observation = programs.features(told)
+            observation = programs.features(packed)
         else:
             previous, self._frame = self._frame, np.asarray(frame)
             observation = np.stack((previous, self._frame))
         if self._window is not None:
             self._show()
-        return observation, programs.reward(told), bool(programs.terminated(told)), False, {}
+        return observation, programs.reward(packed), bool(programs.terminated(packed)), False, {}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """The current picture, or None where a window shows it."""
         if self._memory is None:
             raise ResetNeeded("call reset before render")
         if self.render_mode == "rgb_array":
-            return np.array(self._draw(self.state))
+            return np.array(self._render(self.state))
         self._show()
         return None
 
@@ -166,13 +195,13 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         return index
 
     @functools.cached_property
-    def _draw(self) -> Callable[[Any], Array]:
+    def _render(self) -> Callable[[Any], Array]:
         native = require_renderable(self.native)
         return jax.jit(lambda state: native.render(state, self.render_size))
 
     def _show(self) -> None:
         if self._window is not None:
-            self._window.show(np.asarray(self._draw(self.state)))
+            self._window.show(np.asarray(self._render(self.state)))
 
 
 class _Programs(NamedTuple):
@@ -188,7 +217,7 @@ class _Programs(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def _compile(structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> _Programs:
+def _compile(structure: Structure, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> _Programs:
     """Programs shared by all environments of one structure.
 
     The memory between two calls is one array of bytes: features, reward and `terminated` of the
@@ -196,33 +225,33 @@ def _compile(structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> _Progr
     frame alone, since the host still has the one before.
     """
 
-    def begin(leaves: Any, stream: Stream) -> Any:
-        env = jax.tree.unflatten(structure, leaves)
+    def reset(leaves: Any, stream: Stream) -> Any:
+        env = structure.build(leaves)
         key, stream = stream.next()
         state = env.reset(key)
         reward = jnp.zeros(env.num_objectives, jnp.float32)
-        told = (env.features(state), reward, jnp.asarray(False))
-        return (told, state, stream), env.observe(state)
+        result = (env.features(state), reward, jnp.asarray(False))
+        return (result, state, stream), env.observe(state)
 
-    def advance(leaves: Any, memory: Any, action: Array) -> Any:
-        env = jax.tree.unflatten(structure, leaves)
+    def step(leaves: Any, memory: Any, action: Array) -> Any:
+        env = structure.build(leaves)
         _, state, stream = memory
         key, stream = stream.next()
         state, reward, terminated = env.step(state, action, key)
-        told = (env.features(state), reward.astype(jnp.float32), terminated)
+        result = (env.features(state), reward.astype(jnp.float32), terminated)
         frame = env.frame(env.views(state)[1]) if env.observation == "pixels" else None
-        return (told, state, stream), frame
+        return (result, state, stream), frame
 
-    packing = Packing.of(jax.eval_shape(begin, shapes, Stream.of(0))[0])
+    packing = Packing.of(jax.eval_shape(reset, shapes, Stream.of(0))[0])
 
     def packed(memory: Any, seen: Any) -> Any:
         return packing.pack(memory), seen
 
     return _Programs(
-        first=jax.jit(lambda leaves, stream: packed(*begin(leaves, stream))),
-        reset=jax.jit(lambda leaves, memory: packed(*begin(leaves, packing.unpack(memory)[2]))),
+        first=jax.jit(lambda leaves, stream: packed(*reset(leaves, stream))),
+        reset=jax.jit(lambda leaves, memory: packed(*reset(leaves, packing.unpack(memory)[2]))),
         step=jax.jit(
-            lambda leaves, memory, action: packed(*advance(leaves, packing.unpack(memory), action))
+            lambda leaves, memory, action: packed(*step(leaves, packing.unpack(memory), action))
         ),
         state=jax.jit(lambda memory: packing.unpack(memory)[1]),
         features=packing.reader(0),

@@ -4,7 +4,6 @@ Given the same seeds, copy `i` does what the `i`-th of a list of single environm
 """
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,8 +21,10 @@ from numpy.typing import ArrayLike
 from windvane.batching import where
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment, require_pixels, require_renderable
+from windvane.envs.episodes import EpisodeState, autoreset, is_truncated, reset_episode
 from windvane.envs.gymnasium import (
     Stream,
+    Structure,
     WindvaneEnv,
     check_render_mode,
     native_minecart,
@@ -31,6 +32,7 @@ from windvane.envs.gymnasium import (
     reward_space,
 )
 from windvane.errors import LARGEST_COUNT, InputError, require_int, require_positive_int
+from windvane.machine import usable_cores
 
 AUTORESET_MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
@@ -48,7 +50,7 @@ class Copies(NamedTuple):
     seen: Num[Array, "..."]
 
 
-class Step(NamedTuple):
+class StepResult(NamedTuple):
     """What a step of the copies led to, before any reset."""
 
     state: Any
@@ -80,7 +82,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         render_mode: str | None = None,
         render_size: int = 480,
     ):
-        """Make `num_envs` copies; episodes are cut at `max_episode_steps` (or `time_limit`)."""
+        """Make `num_envs` copies, truncated after `max_episode_steps` (or `time_limit`)."""
         self.native = native
         self.num_envs = require_positive_int("num_envs", num_envs)
         steps = native.time_limit if max_episode_steps is None else max_episode_steps
@@ -97,8 +99,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.reward_space = reward_space(native)
         self.reward_dim = native.num_objectives
-        leaves, structure = jax.tree.flatten(native)
-        self._leaves = tuple(leaves)
+        self._leaves, structure = Structure.of(native)
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         self._programs = _compile(structure, self.max_episode_steps, same_step)
         self._shares = _shares(self.num_envs)
@@ -118,7 +119,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         del options
         streams = self._streams(seed)
         self._copies = [
-            self._programs.begin(self._leaves, Stream(streams.seed[share], streams.used[share]))
+            self._programs.reset(self._leaves, Stream(streams.seed[share], streams.used[share]))
             for share in self._shares
         ]
         return _joined([copies.seen for copies in self._copies]), {}
@@ -126,32 +127,32 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def step(
         self, actions: ArrayLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Take one action a copy; rewards are a (num_envs, objectives) array."""
+        """Take one action per copy; rewards are a (num_envs, objectives) array."""
         if not self._copies:
             raise ResetNeeded("call reset before the first step")
         chosen = self._check(actions)
-        before, told = self._copies, []
-        # Calls return before their work is done, so the shares run side by side.
+        before, results = self._copies, []
+        # Calls return before their work is done, so the shares run in parallel.
         for share, copies in zip(self._shares, before, strict=True):
             stepped = self._programs.step(self._leaves, copies, chosen[share])
-            told.append(self._programs.settle(self._leaves, copies, stepped))
-        self._copies = [after for after, *_ in told]
+            results.append(self._programs.settle(self._leaves, copies, stepped))
+        self._copies = [after for after, *_ in results]
         seen = _joined([copies.seen for copies in self._copies])
         reward, terminated, truncated = (
-            _joined(parts) for parts in zip(*(part for _, part, _ in told), strict=True)
+            _joined(parts) for parts in zip(*(part for _, part, _ in results), strict=True)
         )
         infos = {}
-        if told[0][2] is not None and (ended := terminated | truncated).any():
-            infos = self._final_infos(before, _joined([final for *_, final in told]), ended)
+        if results[0][2] is not None and (ended := terminated | truncated).any():
+            infos = self._final_infos(before, _joined([final for *_, final in results]), ended)
         return seen, reward, terminated, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """One picture a copy."""
+        """One picture per copy."""
         if self.render_mode is None:
             return None
         states = self.state
         each = [jax.tree.map(lambda x, i=i: x[i], states) for i in range(self.num_envs)]
-        return tuple(np.array(self._draw(state)) for state in each)
+        return tuple(np.array(self._render(state)) for state in each)
 
     @property
     def state(self) -> Any:
@@ -215,7 +216,7 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         }
 
     @functools.cached_property
-    def _draw(self) -> Callable[[Any], Array]:
+    def _render(self) -> Callable[[Any], Array]:
         native = require_renderable(self.native)
         return jax.jit(lambda state: native.render(state, self.render_size))
 
@@ -223,13 +224,13 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 class _Programs(NamedTuple):
     """What all environments of one structure share."""
 
-    begin: Callable[..., Copies]
-    step: Callable[..., Step]
+    reset: Callable[..., Copies]
+    step: Callable[..., StepResult]
     settle: Callable[..., tuple[Copies, tuple[Array, Array, Array], Array | None]]
 
 
 @functools.lru_cache(maxsize=64)
-def _compile(structure: Any, time_limit: int, same_step: bool) -> _Programs:
+def _compile(structure: Structure, time_limit: int, same_step: bool) -> _Programs:
     """Programs to begin episodes, to step, and to settle what follows from the step.
 
     Stepping and settling are two programs, because the compiler would repeat much of the step's
@@ -244,28 +245,33 @@ def _compile(structure: Any, time_limit: int, same_step: bool) -> _Programs:
         drawn = require_pixels(env)
         return drawn.frame(drawn.views(state)[1])
 
-    def fresh(env: Environment[Any], stream: Stream) -> Copies:
+    def first(env: Environment[Any], stream: Stream) -> Copies:
         key, stream = stream.next()
-        state = env.reset(key)
+        episode = reset_episode(env, key)
         no = jnp.asarray(False)
-        return Copies(state, jnp.zeros((), jnp.int32), no, stream, env.observe(state))
+        return Copies(episode.state, episode.time, no, stream, env.observe(episode.state))
 
-    def advance(env: Environment[Any], copy: Copies, action: Array) -> Step:
-        return Step(*env.step(copy.state, action, copy.stream.next()[0]))
+    def take_step(env: Environment[Any], copy: Copies, action: Array) -> StepResult:
+        return StepResult(*env.step(copy.state, action, copy.stream.next()[0]))
 
-    def settle(env: Environment[Any], copy: Copies, step: Step) -> Any:
+    def settle(env: Environment[Any], copy: Copies, step: StepResult) -> Any:
         terminated = step.terminated
-        truncated = ~terminated & (copy.time + 1 >= time_limit)
+        truncated = is_truncated(terminated, copy.time, time_limit)
         reward = step.reward.astype(jnp.float32)
         pixels = env.observation == "pixels"
         key_used = Stream(copy.stream.seed, copy.stream.used + 1)
         if same_step:
             ended = terminated | truncated
-            final, new = look(env, step.state), fresh(env, key_used)
+            final, new = look(env, step.state), first(env, key_used)
             seen = jnp.stack([copy.seen[1], final]) if pixels else final
-            gone_on = Copies(step.state, copy.time + 1, copy.ended, key_used, seen)
-            return where(ended, new, gone_on), (reward, terminated, truncated), final
-        restart, new = copy.ended, fresh(env, copy.stream)
+            before, fresh = EpisodeState(copy.state, copy.time), EpisodeState(new.state, new.time)
+            episode = autoreset(ended, before, step.state, fresh)
+            stream, seen = where(ended, (new.stream, new.seen), (key_used, seen))
+            after = Copies(episode.state, episode.time, new.ended, stream, seen)
+            return after, (reward, terminated, truncated), final
+        # Gymnasium's other mode is not `autoreset`: here the call *after* the end resets, and its
+        # action counts for nothing.
+        restart, new = copy.ended, first(env, copy.stream)
         state = where(restart, new.state, step.state)
         seen = look(env, state)
         if pixels:
@@ -278,20 +284,17 @@ def _compile(structure: Any, time_limit: int, same_step: bool) -> _Programs:
 
     def batched(function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(
-            lambda leaves, *args: jax.vmap(
-                functools.partial(function, jax.tree.unflatten(structure, leaves))
-            )(*args)
+            lambda leaves, *args: jax.vmap(functools.partial(function, structure.build(leaves)))(
+                *args
+            )
         )
 
-    return _Programs(batched(fresh), batched(advance), batched(settle))
+    return _Programs(batched(first), batched(take_step), batched(settle))
 
 
 def _shares(num_envs: int) -> list[slice]:
     """How the copies are divided among cores: XLA runs one program of this kind on one core."""
-    # Not `os.cpu_count`, where there is a choice: a container may own fewer cores than the machine.
-    owned = getattr(os, "sched_getaffinity", None)
-    cores = len(owned(0)) if owned else os.cpu_count() or 1
-    count = min(cores, num_envs // SHARE) if jax.default_backend() == "cpu" else 1
+    count = min(usable_cores(), num_envs // SHARE) if jax.default_backend() == "cpu" else 1
     ends = np.linspace(0, num_envs, max(count, 1) + 1).round().astype(int).tolist()
     return [slice(*pair) for pair in pairwise(ends)]
 

@@ -22,7 +22,7 @@ from windvane.envs.environment import (
     check_observation,
 )
 from windvane.envs.minecart_config import BASE_RADIUS, MINE_RADIUS, PAPER, Mine, MinecartConfig
-from windvane.errors import LARGEST_COUNT, InputError, require_positive_int
+from windvane.errors import LARGEST_COUNT, InputError, require_positive_int, shown
 
 MINE, LEFT, RIGHT, ACCELERATE, BRAKE, NONE = range(6)
 
@@ -38,6 +38,9 @@ _TURN = 72
 _RADIANS = [5 * (i - _TURN) * math.pi / 180.0 for i in range(3 * _TURN)]
 _COSINES = np.asarray([math.cos(r) for r in _RADIANS])
 _SINES = np.asarray([math.sin(r) for r in _RADIANS])
+
+MAX_FRAME_SKIP = 64
+"""Frames of a step are compiled one after another: many more would take minutes."""
 
 FUEL_IDLE = -0.005
 FUEL_MINE = -0.05
@@ -100,7 +103,7 @@ class Minecart(PixelObservations[MinecartState], Renderable[MinecartState]):
         "pixels"; `time_limit` is where drivers truncate an episode.
         """
         if not isinstance(config, MinecartConfig):
-            raise InputError(f"a Minecart instance must be a MinecartConfig, not {config!r}")
+            raise InputError(f"a Minecart instance must be a MinecartConfig, not {shown(config)}")
         config = config.deterministic() if deterministic else config
         distributions = np.asarray([m.distributions for m in config.mines], float)
         self.mine_positions = jnp.asarray(np.asarray([(m.x, m.y) for m in config.mines], float))
@@ -109,7 +112,7 @@ class Minecart(PixelObservations[MinecartState], Renderable[MinecartState]):
         self.capacity = jnp.asarray(np.asarray(config.capacity, float))
         self.ore_colours = jnp.asarray(config.colours())
         self.background = minecart_drawing.background(self.mine_positions, FRAME_SIZE)
-        self.frame_skip = require_positive_int("frame_skip", frame_skip)
+        self.frame_skip = require_positive_int("frame_skip", frame_skip, MAX_FRAME_SKIP)
         self.observation = check_observation(observation)
         self.time_limit = require_positive_int("time_limit", time_limit, LARGEST_COUNT)
 
@@ -155,7 +158,7 @@ class Minecart(PixelObservations[MinecartState], Renderable[MinecartState]):
 
     @property
     def fuel_costs(self) -> np.ndarray:
-        """Fuel reward of one agent step, an action each."""
+        """Fuel reward of one agent step, per action."""
         costs = np.full(len(self.action_names), FUEL_IDLE * self.frame_skip)
         costs[MINE] += FUEL_MINE * self.frame_skip
         costs[ACCELERATE] += FUEL_ACCELERATE * self.frame_skip

@@ -13,10 +13,17 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key
 
-from windvane.errors import InputError, is_number, require_positive_int
+from windvane.errors import InputError, is_number, require_positive_int, shown
+from windvane.files import atomic_write, read_json
 
 MINE_RADIUS = 0.14
 BASE_RADIUS = 0.15
+
+MAX_MINES = 256
+MAX_ORES = 63
+"""With the fuel, as many objectives as an environment may have."""
+SMALLEST, LARGEST = 1e-6, 1e6
+"""Bounds of what an instance's numbers can mean; the paper's lie between 0.05 and 1.5."""
 
 DEFAULT_COLOURS = ((57, 112, 252), (137, 48, 182), (230, 126, 34), (39, 174, 96), (241, 196, 15))
 """Ore colours of the authors' program for two ores, continued for more."""
@@ -31,22 +38,32 @@ class Mine:
     distributions: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        name = f"the mine at ({self.x!r}, {self.y!r})"
+        name = f"the mine at ({shown(self.x)}, {shown(self.y)})"
         for axis, place in (("x", self.x), ("y", self.y)):
             if not (is_number(place) and 0 <= place <= 1):
                 raise InputError(
-                    f"{name} lies outside the map: {axis} is {place!r}, and must be from 0 to 1"
+                    f"{name} lies outside the map: {axis} is {shown(place)}, and must be from 0 to "
+                    "1"
                 )
         if not _are_rows(self.distributions, 2):
             raise InputError(
-                f"{name} needs distributions of (mean, deviation) pairs, not {self.distributions!r}"
+                f"{name} needs distributions of (mean, deviation) pairs, "
+                f"not {shown(self.distributions)}"
+            )
+        if len(self.distributions) > MAX_ORES:
+            raise InputError(
+                f"{name} has {len(self.distributions)} ores, and at most {MAX_ORES} are possible"
             )
         for mean, deviation in self.distributions:
-            if not is_number(mean):
-                raise InputError(f"{name} has an ore mean of {mean!r}, which is not a number")
-            if not (is_number(deviation) and deviation >= 0):
+            if not (is_number(mean) and abs(mean) <= LARGEST):
                 raise InputError(
-                    f"{name} has a standard deviation of {deviation!r}; it must be 0 or more"
+                    f"{name} has an ore mean of {shown(mean)}, which is not a number from "
+                    f"{-LARGEST:g} to {LARGEST:g}"
+                )
+            if not (is_number(deviation) and 0 <= deviation <= LARGEST):
+                raise InputError(
+                    f"{name} has a standard deviation of {shown(deviation)}; it must be 0 or more, "
+                    f"and at most {LARGEST:g}"
                 )
 
 
@@ -66,11 +83,21 @@ class MinecartConfig:
     def __post_init__(self) -> None:
         listed = isinstance(self.mines, (tuple, list))
         if not (listed and all(isinstance(mine, Mine) for mine in self.mines)):
-            raise InputError(f"the mines of an instance must be Mine objects, not {self.mines!r}")
+            raise InputError(
+                f"the mines of an instance must be Mine objects, not {shown(self.mines)}"
+            )
         if not self.mines:
             raise InputError("a Minecart instance needs at least one mine, and got none")
-        if not (is_number(self.capacity) and self.capacity > 0):
-            raise InputError(f"the cart's capacity must be a number above 0, not {self.capacity!r}")
+        if len(self.mines) > MAX_MINES:
+            raise InputError(
+                f"a Minecart instance has at most {MAX_MINES} mines, not {len(self.mines):,}"
+            )
+        # Within what 32 bits hold, where a smaller number would be 0 and a larger one infinite.
+        if not (is_number(self.capacity) and SMALLEST <= self.capacity <= LARGEST):
+            raise InputError(
+                f"the cart's capacity must be a number above 0, from {SMALLEST:g} to {LARGEST:g}, "
+                f"not {shown(self.capacity)}"
+            )
         for index, mine in enumerate(self.mines):
             if len(mine.distributions) != self.num_ores:
                 raise InputError(
@@ -82,11 +109,12 @@ class MinecartConfig:
             is_number(shade) and 0 <= shade <= 255 for colour in colours for shade in colour
         ):
             raise InputError(
-                f"ore colours must be a list of three numbers of 0 to 255 each, not {colours!r}"
+                f"ore colours must be a list of three numbers of 0 to 255 each, "
+                f"not {shown(colours)}"
             )
 
     def colours(self) -> np.ndarray:
-        """One RGB colour an ore; colours repeat when there are more ores than colours."""
+        """One RGB colour per ore; colours repeat when there are more ores than colours."""
         chosen = [self.ore_colours[i % len(self.ore_colours)] for i in range(self.num_ores)]
         return np.asarray(chosen, np.float32)
 
@@ -112,20 +140,13 @@ class MinecartConfig:
 
     def to_json(self, path: str | Path) -> None:
         """Write the instance to a file that `from_json` and MO-Gymnasium read."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2, default=float) + "\n")
+        text = json.dumps(self.to_dict(), indent=2, default=float) + "\n"
+        atomic_write(Path(path), lambda file: file.write(text.encode()))
 
     @staticmethod
     def from_json(path: str | Path) -> "MinecartConfig":
         """Read an instance from a JSON file."""
-        try:
-            data = json.loads(Path(path).read_text())
-        except OSError as error:
-            raise InputError(
-                f"cannot read the Minecart instance {path}: {error.strerror}"
-            ) from error
-        except ValueError as error:
-            raise InputError(f"the Minecart instance {path} is not valid JSON: {error}") from error
-        return MinecartConfig.from_dict(data)
+        return MinecartConfig.from_dict(read_json(path, "the Minecart instance"))
 
     @staticmethod
     def from_dict(data: Any) -> "MinecartConfig":
@@ -136,7 +157,7 @@ class MinecartConfig:
         for index, entry in enumerate(data["mines"]):
             if not isinstance(entry, dict):
                 raise InputError(
-                    f"mine {index} of the Minecart instance must be an object, not {entry!r}"
+                    f"mine {index} of the Minecart instance must be an object, not {shown(entry)}"
                 )
             missing = [k for k in ("x", "y", "distributions") if k not in entry]
             if missing:
@@ -154,8 +175,8 @@ class MinecartConfig:
         Ore means are uniform below 0.25 with about a third of them 0, so that mines specialise;
         every standard deviation is the paper's 0.05.
         """
-        require_positive_int("the number of mines", num_mines)
-        require_positive_int("the number of ores", num_ores)
+        require_positive_int("the number of mines", num_mines, MAX_MINES)
+        require_positive_int("the number of ores", num_ores, MAX_ORES)
         seed = np.asarray(jax.random.bits(key, (4,)))
         generator = np.random.default_rng(seed)
         positions: list[np.ndarray] = []
@@ -188,8 +209,10 @@ def _are_rows(value: Any, width: int) -> bool:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists within lists as tuples within tuples; what is no list stays, to be refused by name."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    """A list of lists as a tuple of tuples; anything else stays, to be refused by name."""
+    if not isinstance(value, list):
+        return value
+    return tuple(tuple(row) if isinstance(row, list) else row for row in value)
 
 
 PAPER = MinecartConfig(

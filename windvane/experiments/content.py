@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.store import CONTENT
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder
 from windvane.plots import replay_content
 from windvane.training.config import TrainConfig
 from windvane.training.parts import make_env
@@ -53,6 +53,6 @@ def copy_examples(folder: Path, to: Path) -> list[Path]:
         if old is not None and (old.parent.name == SHOWN or path.parent.name != SHOWN):
             continue
         copy = make_folder(to / path.parent.relative_to(folder)) / path.name
-        write_whole(copy, lambda file, path=path: file.write(path.read_bytes()))
+        atomic_write(copy, lambda file, path=path: file.write(path.read_bytes()))
         copies.append(copy)
     return copies

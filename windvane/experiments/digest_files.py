@@ -16,7 +16,7 @@ import numpy as np
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import POINTS, Digest
 from windvane.experiments.store import one_run
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder
 from windvane.training.records import Records, read_table, write_table
 
 DIGEST, LINES = "digest.parquet", "runs.csv"
@@ -33,7 +33,7 @@ def write_digests(digests: Sequence[Digest], folder: Path) -> list[Path]:
     digests = sorted(digests, key=lambda d: (d.config.env, *d.cell, _config(d)))
     write_table(folder / DIGEST, _columns(digests))
     text = _lines(digests)
-    write_whole(folder / LINES, lambda file: file.write(text.encode()))
+    atomic_write(folder / LINES, lambda file: file.write(text.encode()))
     return [folder / DIGEST, folder / LINES]
 
 

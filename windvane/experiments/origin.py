@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from windvane.machine import usable_cores
 from windvane.training.config import TrainConfig
 from windvane.version import __version__
 
@@ -35,7 +36,7 @@ def device() -> str:
     first = jax.local_devices()[0]
     if first.platform != "cpu":
         return first.device_kind
-    return f"{_processor()}, {len(os.sched_getaffinity(0))} cores"
+    return f"{_processor()}, {usable_cores()} cores"
 
 
 @cache

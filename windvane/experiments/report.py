@@ -32,7 +32,7 @@ from windvane.experiments.store import fingerprint
 from windvane.experiments.tables import EXTRA, ResultTable, Section, sections
 from windvane.experiments.tidy import to_csv
 from windvane.experiments.webpage import to_html
-from windvane.files import make_folder, write_whole
+from windvane.files import atomic_write, make_folder
 from windvane.plots import save
 from windvane.progress import say
 
@@ -57,7 +57,7 @@ def write_report(
         "report.html": to_html(found, pictures),
     }
     for name, text in texts.items():
-        write_whole(out / name, lambda file, text=text: file.write(text.encode()))
+        atomic_write(out / name, lambda file, text=text: file.write(text.encode()))
     made = (picture.path for saved in pictures.values() for picture in saved)
     return [*(out / name for name in texts), *made]
 

@@ -24,7 +24,7 @@ from windvane.experiments.grid import Grid
 from windvane.experiments.known import missing, places_in
 from windvane.experiments.origin import commit, origin
 from windvane.experiments.store import Store, mark
-from windvane.files import BusyError, alone, make_folder, write_new, write_whole
+from windvane.files import BusyError, atomic_write, file_lock, make_folder, write_new
 from windvane.progress import say
 from windvane.training.config import TrainConfig
 from windvane.training.result import Result
@@ -194,7 +194,7 @@ def work(batch: Batch, store: Store, console: Console | None = None) -> None:
     if not declared.exists():
         text = json.dumps(batch.config.to_json(), indent=2) + "\n"
         write_new(declared, lambda file: file.write(text.encode()))
-    with alone(declared):
+    with file_lock(declared):
         if all(map(store.has, batch.config.runs)):
             return _tidy(store, batch)
         folder, spent = declared.with_suffix(""), declared.with_suffix(SPENT)
@@ -206,7 +206,7 @@ def work(batch: Batch, store: Store, console: Console | None = None) -> None:
                 result = train(batch.config, out=folder, console=console)
         except KeyboardInterrupt:
             seconds = str(time.monotonic() - began)
-            write_whole(spent, lambda file: file.write(seconds.encode()))
+            atomic_write(spent, lambda file: file.write(seconds.encode()))
             raise
         _keep(batch, result, store, time.monotonic() - began)
         return _tidy(store, batch)
@@ -238,7 +238,7 @@ def _write_error(store: Store, batch: Batch) -> Path:
     """Keep all that is known of the error at hand, for whoever looks into it."""
     path = batch.declared(store).with_suffix(".error")
     text = traceback.format_exc()
-    write_whole(path, lambda file: file.write(text.encode()))
+    atomic_write(path, lambda file: file.write(text.encode()))
     return path
 
 

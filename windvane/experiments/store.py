@@ -16,7 +16,7 @@ import numpy as np
 
 from windvane.errors import InputError, in_one_line
 from windvane.experiments.digest import Digest, digest, setting
-from windvane.files import write_whole
+from windvane.files import atomic_write
 from windvane.training.config import TrainConfig
 from windvane.training.records import Records, read_about, read_table, write_table
 
@@ -70,7 +70,7 @@ class Store:
         """Keep the file of a run that was written to another store."""
         path = self.folder / relative
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda file: file.write(data))
+        atomic_write(path, lambda file: file.write(data))
 
     def files(self) -> list[Path]:
         """All files that are to be merged into another store."""

@@ -2,19 +2,17 @@
 
 Deep Sea Treasure is solved at once. Minecart takes a search of a few minutes for each instance and
 discount; its result is kept in a cache, and that of the paper's instance comes with the package.
+Environments of one's own bring their optimum along, or are entered in `ORACLES`.
 """
 
 import hashlib
 import json
-import os
-import reprlib
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -23,26 +21,33 @@ from numpy.typing import ArrayLike
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
-from windvane.errors import InputError, is_number
+from windvane.envs.plans import EpisodeResult, Plan, rollout_episode, rollout_episodes
+from windvane.errors import InputError, is_number, shown
+from windvane.files import path_exists
+from windvane.machine import cache_folder
 from windvane.oracle import deep_sea_treasure, minecart
 from windvane.oracle.coverage import CoverageSet
 from windvane.oracle.minecart import Progress
 from windvane.oracle.minecart_trips import TripPlan
-from windvane.oracle.plan import Outcome, Plan, play, play_many
-from windvane.oracle.scratch import Scratch
+from windvane.oracle.regret import check_broadcast, check_vectors, scalarised_regret
+from windvane.oracle.search_cache import SearchCache
 from windvane.weights import check_weights
 
 __all__ = [
+    "ORACLES",
+    "PARETO_FRONTS",
     "CoverageSet",
-    "Outcome",
+    "EpisodeResult",
     "Plan",
     "coverage_set",
     "optimal_value",
     "pareto_front",
-    "play",
-    "play_many",
     "regret",
+    "rollout_episode",
+    "rollout_episodes",
 ]
+
+Solver = Callable[[Any, float, Progress], CoverageSet]
 
 _SHIPPED = Path(__file__).parent / "data"
 _REVISION = 1
@@ -55,28 +60,29 @@ def coverage_set(
     """A coverage set of `env` under linear scalarisation and discount `gamma`.
 
     For every weight vector the best entry is optimal up to what `errors` of the result states.
+    An environment of one's own may have a method `coverage_set(gamma, progress)`, or its class an
+    entry in `ORACLES`.
     """
     gamma = check_gamma(gamma)
-    if isinstance(env, DeepSeaTreasure):
-        return _deep_sea_treasure(deep_sea_treasure.solve, env, gamma)
-    if isinstance(env, Minecart):
-        return _minecart(env, gamma, progress)
-    raise InputError(
-        f"there is no oracle for {type(env).__name__}; there is one for Minecart and "
-        "DeepSeaTreasure"
-    )
+    own = getattr(env, "coverage_set", None)
+    if own is not None:
+        return _check_own(env, own(gamma, progress))
+    solve = _registered(ORACLES, env)
+    if solve is None:
+        known = " and ".join(kind.__name__ for kind in ORACLES)
+        raise InputError(f"there is no oracle for {type(env).__name__}; there is one for {known}")
+    return solve(env, gamma, progress)
 
 
 def pareto_front(env: Environment, gamma: float) -> CoverageSet:
     """All undominated values, where they are known; else the coverage set."""
-    if isinstance(env, DeepSeaTreasure):
-        return _deep_sea_treasure(deep_sea_treasure.pareto_front, env, check_gamma(gamma))
-    return coverage_set(env, gamma)
+    solve = _registered(PARETO_FRONTS, env)
+    return coverage_set(env, gamma) if solve is None else solve(env, check_gamma(gamma), _silent)
 
 
 def optimal_value(env: Environment, gamma: float, weights: ArrayLike) -> np.ndarray:
     """The scalarised value of an optimal policy, for one weight vector or a batch of them."""
-    weights = _numbers("the weights", weights, env.num_objectives)
+    weights = check_vectors("the weights", weights, env.num_objectives)
     for row in weights.reshape(-1, env.num_objectives):
         check_weights(row)
     return np.asarray((weights @ coverage_set(env, gamma).values.T).max(-1))
@@ -88,16 +94,15 @@ def regret(
     weights: ArrayLike,
     returns: ArrayLike,
 ) -> np.ndarray:
-    """The paper's regret: the optimal value less the scalarised discounted return of an episode."""
-    weights = _numbers("the weights", weights, env.num_objectives)
-    returns = _numbers("the returns", returns, env.num_objectives)
-    try:
-        scalarised = (weights * returns).sum(-1)
-    except ValueError as error:
-        raise InputError(
-            f"weights of shape {weights.shape} do not broadcast with returns of {returns.shape}"
-        ) from error
-    return optimal_value(env, gamma, weights) - scalarised
+    """The paper's regret: the optimal value less the scalarised return of an episode.
+
+    `returns` are discounted by `gamma` and unscaled: in the environment's own units, whatever
+    `reward_scale` an agent was trained with.
+    """
+    weights = check_vectors("the weights", weights, env.num_objectives)
+    returns = check_vectors("the returns", returns, env.num_objectives)
+    check_broadcast(weights, returns)  # at once: the optimal value may take minutes
+    return scalarised_regret(optimal_value(env, gamma, weights), weights, returns)
 
 
 def check_gamma(gamma: Any) -> float:
@@ -108,39 +113,43 @@ def check_gamma(gamma: Any) -> float:
     return float(str(gamma)) if isinstance(gamma, np.floating) else float(gamma)
 
 
-def cache_folder() -> Path:
-    """Where results of searches are kept: `WINDVANE_CACHE`, else the user's cache folder."""
-    own = os.environ.get("WINDVANE_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "windvane"
-
-
 def shipped_path(env: Minecart, gamma: float) -> Path:
     """Where the package itself keeps the coverage set of `env`, if it does."""
     return _SHIPPED / f"{_name(env, gamma)}.npz"
 
 
-def _numbers(what: str, given: ArrayLike, num_objectives: int) -> np.ndarray:
-    """Return `given` as an array of finite numbers whose last axis is that of objectives."""
-    try:
-        array = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
-    if not np.can_cast(array.dtype, float, "same_kind"):
-        shown = reprlib.repr(given.tolist() if isinstance(given, np.ndarray) else given)
-        raise InputError(f"{what} must be rows of real numbers of one length, not {shown}")
-    if array.shape[-1:] != (num_objectives,):
-        raise InputError(f"{what} must be of {num_objectives} objectives, not shape {array.shape}")
-    if not np.isfinite(array).all():
-        wrong = array[~np.isfinite(array)][0]
-        raise InputError(f"{what} must be finite numbers, and one is {wrong}")
-    return array.astype(float)
+def _registered(solvers: dict[type, Solver], env: Environment) -> Solver | None:
+    """The solver of the environment's class, or of the nearest class that it derives from."""
+    return next((solvers[kind] for kind in type(env).__mro__ if kind in solvers), None)
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    del what, done, total
+
+
+def _check_own(env: Environment, coverage: object) -> CoverageSet:
+    """Return what an environment's own method gave, if it is a coverage set of that environment."""
+    name = type(env).__name__
+    if not isinstance(coverage, CoverageSet):
+        raise InputError(f"{name}.coverage_set must return a CoverageSet, not {shown(coverage)}")
+    shape = np.shape(coverage.values)
+    if len(shape) != 2 or shape[0] == 0 or shape[1] != env.num_objectives:
+        raise InputError(
+            f"the values of {name}.coverage_set must be rows of {env.num_objectives} objectives, "
+            f"not of shape {shape}"
+        )
+    if not np.isfinite(coverage.values).all():
+        raise InputError(f"the values of {name}.coverage_set must be finite numbers")
+    return coverage
 
 
 def _deep_sea_treasure(
-    solve: Callable[[DeepSeaTreasure, float], CoverageSet], env: DeepSeaTreasure, gamma: float
+    solve: Callable[[DeepSeaTreasure, float], CoverageSet],
+    env: DeepSeaTreasure,
+    gamma: float,
+    progress: Progress,
 ) -> CoverageSet:
+    del progress
     sea_map = np.asarray(env.sea_map)
     return _sea(solve, sea_map.tobytes(), sea_map.dtype, sea_map.shape, env.time_limit, gamma)
 
@@ -169,19 +178,29 @@ def _shared(coverage: CoverageSet) -> CoverageSet:
 def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
     name = _name(env, gamma)
     for path in (folder / f"{name}.npz" for folder in (_SHIPPED, cache_folder())):
-        if path.exists():
+        if path_exists(path):
             try:
-                return _load(path, path.stat().st_mtime_ns)
-            except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+                found = _load(path, path.stat().st_mtime_ns)
+                _check_same(found, env, gamma)
+                return found
+            except (OSError, ValueError, MemoryError) as error:
                 warnings.warn(f"{path} cannot be used and is computed anew: {error}", stacklevel=3)
-    scratch = Scratch(cache_folder() / f"{name}.partial.json")
-    result = minecart.solve(env, gamma, progress, scratch)
+    cache = SearchCache(cache_folder() / f"{name}.partial.json")
+    result = minecart.solve(env, gamma, progress, cache)
     try:
         result.save(cache_folder() / f"{name}.npz")
-    except OSError as error:
+    except (OSError, InputError) as error:
         warnings.warn(f"the coverage set could not be cached: {error}", stacklevel=3)
-    scratch.remove()
+    cache.remove()
     return result
+
+
+def _check_same(found: CoverageSet, env: Minecart, gamma: float) -> None:
+    """ValueError for a coverage set of another instance or discount."""
+    if found.gamma != gamma or found.values.shape[1] != env.num_objectives:
+        raise ValueError(
+            f"it is for a discount of {found.gamma:g} and {found.values.shape[1]} objectives"
+        )
 
 
 @lru_cache(maxsize=16)
@@ -196,3 +215,14 @@ def _name(env: Minecart, gamma: float) -> str:
     mines = [asdict(mine) for mine in config.mines]
     parts = [mines, config.capacity, env.frame_skip, env.time_limit, gamma, _REVISION]
     return "minecart-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+ORACLES: dict[type, Solver] = {
+    Minecart: _minecart,
+    DeepSeaTreasure: partial(_deep_sea_treasure, deep_sea_treasure.solve),
+}
+"""By class of environment: what computes its coverage set, from (env, gamma, progress)."""
+PARETO_FRONTS: dict[type, Solver] = {
+    DeepSeaTreasure: partial(_deep_sea_treasure, deep_sea_treasure.pareto_front),
+}
+"""The same for all undominated values, where more is known than the coverage set."""

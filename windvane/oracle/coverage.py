@@ -2,10 +2,13 @@
 
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
+from zlib import error as ZlibError  # noqa: N812
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.spatial import HalfspaceIntersection
 
-from windvane.oracle.plan import Plan
+from windvane.envs.plans import Plan
+from windvane.errors import in_one_line, is_number
+from windvane.files import atomic_write
 
 FORMAT = 1
+MAX_BYTES = 64 * 2**20
+"""No coverage set is larger, in a file or unpacked."""
 
 Weights = Float[Array, "*batch objectives"] | Float[np.ndarray, "*batch objectives"]
 
@@ -24,10 +31,11 @@ Weights = Float[Array, "*batch objectives"] | Float[np.ndarray, "*batch objectiv
 class CoverageSet:
     """Entries of a (near-)convex coverage set, each with a plan that earns its value.
 
-    `values` has a row an entry; `plans` is one plan whose arrays have a leading axis of entries;
-    `behaviours` describes each entry in words and `groups` names what it has in common with others
-    that differ in details only; `errors` says what bounds the distance to the true optimum, in
-    units of scalarised return where nothing else is said (see `docs/oracle.md`).
+    `values` has a row per entry, discounted and in the environment's own units; `plans` is one plan
+    whose arrays have a leading axis of entries; `behaviours` describes each entry in words and
+    `groups` names what it has in common with others that differ in details only; `errors` says what
+    bounds the distance to the true optimum, in units of scalarised return where nothing else is
+    said (see `docs/oracle.md`).
     """
 
     gamma: float
@@ -70,30 +78,97 @@ class CoverageSet:
         np.savez_compressed(buffer, header=json.dumps(header), values=self.values, **leaves)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside its place and moved there, so that nobody ever reads half a file.
-        scratch = path.with_suffix(".partial")
-        scratch.write_bytes(buffer.getvalue())
-        scratch.replace(path)
+        atomic_write(path, lambda file: file.write(buffer.getvalue()))
 
     @staticmethod
     def load(path: str | Path, like: Plan) -> "CoverageSet":
-        """Read a set whose plans are built like `like`; ValueError if it has another form."""
-        # Through memory: a file that is no archive would otherwise stay open.
-        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as data:
-            header = json.loads(str(data["header"]))
-            if header.get("format") != FORMAT:
-                raise ValueError(f"{path} has format {header.get('format')}, not {FORMAT}")
-            arrays, structure = jax.tree.flatten(like)
-            leaves = [jnp.asarray(data[f"leaf{i}"]) for i in range(len(arrays))]
-            values = data["values"]
+        """Read a set whose plans are built like `like`.
+
+        Nothing in the file is trusted: OSError if it cannot be read, ValueError if it is damaged,
+        too large or of another form.
+        """
+        try:
+            arrays = _read_arrays(Path(path))
+            header = json.loads(str(arrays["header"]))
+            _check_header(header)
+            templates, structure = jax.tree.flatten(like)
+            leaves = [arrays[f"leaf{i}"] for i in range(len(templates))]
+            values = arrays["values"]
+            _check_arrays(header, values, leaves, templates)
+        except (BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ZlibError) as error:
+            raise ValueError(f"it is not a coverage set: {in_one_line(error)}") from error
         return CoverageSet(
             header["gamma"],
             values,
-            jax.tree.unflatten(structure, leaves),
+            jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves]),
             tuple(header["behaviours"]),
             tuple(header["groups"]),
             header["errors"],
         )
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an archive, whose sizes are checked before anything is unpacked."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
+    # Through memory: a file that is no archive would otherwise stay open.
+    with ZipFile(io.BytesIO(path.read_bytes())) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > MAX_BYTES:
+            raise ValueError(f"it would unpack to more than {MAX_BYTES:,} bytes")
+        return {
+            member.filename.removesuffix(".npy"): _to_array(archive.read(member))
+            for member in members
+        }
+
+
+def _to_array(data: bytes) -> np.ndarray:
+    """An array in NumPy's format; unlike NumPy's own reader this one believes no stated size."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0
+    if version != (1, 0):
+        read = np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(stream)
+    start = stream.tell()
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - start:
+        raise ValueError("an array in it has another size than it states")
+    flat = np.frombuffer(data, dtype, offset=start)
+    return flat.reshape(shape, order="F" if by_columns else "C").copy()
+
+
+def _check_header(header: Any) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        got = header.get("format") if isinstance(header, dict) else None
+        raise ValueError(f"it has format {got}, not {FORMAT}")
+    if not (is_number(header["gamma"]) and 0 < header["gamma"] <= 1):
+        raise ValueError("its discount is none")
+    for name in ("behaviours", "groups"):
+        listed = isinstance(header[name], list)
+        if not (listed and all(isinstance(text, str) for text in header[name])):
+            raise ValueError(f"its {name} are not texts")
+    errors = header["errors"]
+    if not (isinstance(errors, dict) and all(is_number(error) for error in errors.values())):
+        raise ValueError("its errors are not numbers")
+
+
+def _check_arrays(
+    header: dict[str, Any],
+    values: np.ndarray,
+    leaves: Sequence[np.ndarray],
+    templates: Sequence[Any],
+) -> None:
+    if values.ndim != 2 or values.size == 0 or values.dtype.kind != "f":
+        raise ValueError(f"its values are {values.dtype} of shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("its values are not finite")
+    entries = len(values)
+    if not len(header["behaviours"]) == len(header["groups"]) == entries:
+        raise ValueError(f"it has {entries} values and another number of behaviours or groups")
+    for leaf, template in zip(leaves, templates, strict=True):
+        alike = leaf.ndim == template.ndim + 1 and leaf.dtype.kind == template.dtype.kind
+        if not alike or len(leaf) != entries or leaf.size == 0 or np.isnan(leaf).any():
+            raise ValueError("its plans have another form")
 
 
 def stack_plans(plans: Sequence[Plan]) -> Plan:

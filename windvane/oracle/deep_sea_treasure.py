@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from windvane.envs.deep_sea_treasure import MOVES, DeepSeaTreasure, reachable_distances
+from windvane.envs.plans import OpenLoopPlan
 from windvane.oracle.coverage import CoverageSet, stack_plans
-from windvane.oracle.plan import Script
 
 
 def solve(env: DeepSeaTreasure, gamma: float) -> CoverageSet:
@@ -19,40 +19,42 @@ def pareto_front(env: DeepSeaTreasure, gamma: float) -> CoverageSet:
     sea_map = np.asarray(env.sea_map, float)
     distances = reachable_distances(sea_map)
     limit = env.time_limit
-    entries = []
-    for row, column in np.argwhere((sea_map > 0) & (distances >= 1)):
+    goals: dict[tuple[float, float], tuple[int, int] | None] = {}
+    for row, column in np.argwhere((sea_map > 0) & (distances >= 1)).tolist():
         steps = int(distances[row, column])
         if steps <= limit:
             treasure = sea_map[row, column] * gamma ** (steps - 1)
-            script = _way_to(distances, sea_map, (int(row), int(column)))
-            entries.append(((treasure, -_annuity(gamma, steps)), script, (int(row), int(column))))
-    # Waiting for the cut costs least when every treasure is far; action 0 at the top left waits.
-    entries.append(((0.0, -_annuity(gamma, limit)), [0], None))
-    # Of equal treasures at equal distance one will do.
-    entries = list({value: entry for entry in reversed(entries) for value in entry[:1]}.values())
-    values = np.asarray([value for value, _, _ in entries])
-    dominated = [
-        any((other >= value).all() and (other > value).any() for other in values)
-        for value in values
-    ]
-    kept = [entry for entry, out in zip(entries, dominated, strict=True) if not out]
-    kept.sort(key=lambda entry: -entry[0][1])
-    longest = max(len(script) for _, script, _ in kept)
+            # Of equal treasures at equal distance one will do.
+            goals.setdefault((treasure, -_annuity(gamma, steps)), (row, column))
+    # Waiting for the time limit costs least when every treasure is far; action 0, up, waits.
+    goals.setdefault((0.0, -_annuity(gamma, limit)), None)
+    kept = [(goals[value], value) for value in _undominated(list(goals))]
+    ways = [[0] if goal is None else _way_to(distances, sea_map, goal) for goal, _ in kept]
+    longest = max(map(len, ways))
     plans = [
-        Script(jnp.asarray(script + [0] * (longest - len(script))), jnp.asarray(len(script)))
-        for _, script, _ in kept
+        OpenLoopPlan(jnp.asarray(way + [0] * (longest - len(way))), jnp.asarray(len(way)))
+        for way in ways
     ]
     groups = tuple(
-        "wait for the time limit" if place is None else f"treasure {sea_map[place]:g} at {place}"
-        for _, _, place in kept
+        "wait for the time limit" if goal is None else f"treasure {sea_map[goal]:g} at {goal}"
+        for goal, _ in kept
     )
     behaviours = tuple(
-        f"{group} in {len(script)} steps" if place else group
-        for group, (_, script, place) in zip(groups, kept, strict=True)
+        f"{group} in {len(way)} steps" if goal else group
+        for group, way, (goal, _) in zip(groups, ways, kept, strict=True)
     )
     rounding = {"rounding of the map": float(np.finfo(env.sea_map.dtype).eps * sea_map.max())}
-    values = np.asarray([value for value, _, _ in kept])
+    values = np.asarray([value for _, value in kept])
     return CoverageSet(gamma, values, stack_plans(plans), behaviours, groups, rounding)
+
+
+def _undominated(values: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those of distinct values that no other one dominates, by falling second coordinate."""
+    front: list[tuple[float, float]] = []
+    for value in sorted(values, key=lambda value: (-value[1], -value[0])):
+        if not front or value[0] > front[-1][0]:
+            front.append(value)
+    return front
 
 
 def _annuity(gamma: float, steps: int) -> float:
@@ -61,7 +63,7 @@ def _annuity(gamma: float, steps: int) -> float:
 
 def _way_to(distances: np.ndarray, sea_map: np.ndarray, goal: tuple[int, int]) -> list[int]:
     """Actions of a shortest way, found backwards along falling distances through open sea."""
-    script, place = [], goal
+    actions, place = [], goal
     while distances[place] > 0:
         for action, (down, right) in enumerate(MOVES):
             before = (place[0] - down, place[1] - right)
@@ -69,10 +71,10 @@ def _way_to(distances: np.ndarray, sea_map: np.ndarray, goal: tuple[int, int]) -
                 continue
             open_sea = sea_map[before] == 0
             if open_sea and distances[before] == distances[place] - 1:
-                script.append(action)
+                actions.append(action)
                 place = before
                 break
-    return script[::-1]
+    return actions[::-1]
 
 
 def _upper_hull(values: np.ndarray) -> list[int]:

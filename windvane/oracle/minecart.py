@@ -1,7 +1,7 @@
 """Minecart's coverage set: the best trips for every weight vector, and what bounds the error.
 
-Routes are searched exactly, trips judged at a grid of weights, and the set is then completed at
-its corner weights until no trip beats it there by more than the tolerance.
+Routes are searched exactly, trips evaluated at a grid of weights, and the set is then completed
+at its corner weights until no trip beats it there by more than the tolerance.
 """
 
 import math
@@ -13,8 +13,8 @@ from scipy.stats import norm
 from windvane.envs.minecart import ACCELERATE, MINE, NONE, Minecart
 from windvane.oracle.coverage import CoverageSet, corner_weights, cover, stack_plans
 from windvane.oracle.minecart_routes import Route, RouteFinder, Stop
-from windvane.oracle.minecart_trips import MOST_MINING, Judge, Trip
-from windvane.oracle.scratch import Scratch
+from windvane.oracle.minecart_trips import MOST_MINING, Trip, TripEvaluator
+from windvane.oracle.search_cache import SearchCache
 from windvane.weights import simplex_grid
 
 TOLERANCE = 1e-4
@@ -31,26 +31,26 @@ def solve(
     env: Minecart,
     gamma: float,
     progress: Progress = lambda *_: None,
-    scratch: Scratch | None = None,
+    cache: SearchCache | None = None,
 ) -> CoverageSet:
-    """Search routes, judge trips at all weights, keep what is needed.
+    """Search routes, evaluate trips at all weights, keep what is needed.
 
-    What `scratch` remembers of an earlier, stopped search is not searched again.
+    What `cache` holds of an earlier, interrupted search is not searched again.
     """
     finder = RouteFinder(env, gamma)
-    routes = list(dict.fromkeys(_single_routes(env, finder, progress, scratch or Scratch())))
+    routes = list(dict.fromkeys(_single_routes(env, finder, progress, cache or SearchCache())))
     trips = _trips(env, finder, routes, progress)
     weights = simplex_grid(env.num_objectives, _resolution(env.num_objectives))
-    optimal = _best_scores(Judge(env, gamma, trips), weights, SCOUT_PATHS)
+    optimal = _best_scores(TripEvaluator(env, gamma, trips), weights, SCOUT_PATHS)
     tours = list(dict.fromkeys(_tours(env, finder, weights, optimal, progress)))
     trips += _trips(env, finder, tours, progress)
 
-    judge = Judge(env, gamma, trips)
-    chosen, gap = _complete(judge, weights, progress)
+    evaluator = TripEvaluator(env, gamma, trips)
+    chosen, gap = _complete(evaluator, weights, progress)
     entries = []
     for done, (trip, own) in enumerate(chosen):
         progress("evaluating the coverage set", done, len(chosen))
-        entries.append(judge.entry(trip, own, FINAL_PATHS))
+        entries.append(evaluator.entry(trip, own, FINAL_PATHS))
     progress("evaluating the coverage set", len(chosen), len(chosen))
     entries.sort(key=lambda entry: (entry.group, -entry.value[-1]))
     values = np.stack([entry.value for entry in entries])
@@ -72,7 +72,7 @@ def solve(
 
 
 def rectified_means(env: Minecart) -> np.ndarray:
-    """Mean of each ore that a frame of mining yields: the normal draw cut at 0."""
+    """Mean of each ore that a frame of mining yields: the normal draw rectified at 0."""
     mean, deviation = np.asarray(env.ore_means, float), np.asarray(env.ore_deviations, float)
     safe = np.where(deviation > 0, deviation, 1.0)
     smooth = mean * norm.cdf(mean / safe) + deviation * norm.pdf(mean / safe)
@@ -93,7 +93,7 @@ def _steps_to_fill(env: Minecart) -> np.ndarray:
 
 
 def _single_routes(
-    env: Minecart, finder: RouteFinder, progress: Progress, scratch: Scratch
+    env: Minecart, finder: RouteFinder, progress: Progress, cache: SearchCache
 ) -> Iterator[Route]:
     for accelerations in range(1, 4):
         yield from finder.without_mining(accelerations)
@@ -102,15 +102,34 @@ def _single_routes(
     budgets = [(home, out) for home in choices for out in choices]
     total = len(fill) * len(budgets)
     for mine, steps_to_fill in enumerate(fill):
-        found = [Route.from_json(data) for data in scratch.get(f"mine {mine}") or []]
+        found = _cached_routes(env, cache, mine)
         for done, (home, out) in enumerate([] if found else budgets):
             progress("searching routes", mine * len(budgets) + done, total)
             for steps in {math.floor(steps_to_fill), math.ceil(steps_to_fill)}:
                 stop = Stop(mine, min(max(1, steps), MOST_MINING))
                 found += finder.to_mine(stop, out, home)
-        scratch.put(f"mine {mine}", [route.to_json() for route in found])
+        cache.put(_entry_name(mine), [route.to_json() for route in found])
         yield from found
     progress("searching routes", total, total)
+
+
+def _entry_name(mine: int) -> str:
+    return f"mine {mine}"
+
+
+def _cached_routes(env: Minecart, cache: SearchCache, mine: int) -> list[Route]:
+    """Routes of an interrupted search; none where the cache holds anything else."""
+    try:
+        found = [Route.from_json(data) for data in cache.get(_entry_name(mine)) or []]
+    except (TypeError, ValueError):
+        return []
+    actions = range(env.num_actions)
+    known = all(
+        [stop.mine for stop in route.stops] == [mine]
+        and all(action in actions for action in (*route.out, *route.home))
+        for route in found
+    )
+    return found if known else []
 
 
 def _trips(
@@ -133,25 +152,27 @@ def _trips(
     return trips
 
 
-def _best_scores(judge: Judge, weights: np.ndarray, paths: int) -> np.ndarray:
-    values = (judge.values(trip, weights, paths) for trip in judge.trips)
+def _best_scores(evaluator: TripEvaluator, weights: np.ndarray, paths: int) -> np.ndarray:
+    values = (evaluator.values(trip, weights, paths) for trip in evaluator.trips)
     return np.max([(value * weights).sum(1) for value in values], axis=0)
 
 
 def _complete(
-    judge: Judge, weights: np.ndarray, progress: Progress
+    evaluator: TripEvaluator, weights: np.ndarray, progress: Progress
 ) -> tuple[list[tuple[Trip, np.ndarray]], float]:
     """Trips and the weights their rules are set for, and what is given away at corner weights."""
-    rough = np.stack([judge.values(trip, weights, SCOUT_PATHS) for trip in judge.trips])
+    rough = np.stack([evaluator.values(trip, weights, SCOUT_PATHS) for trip in evaluator.trips])
     scores = (rough * weights).sum(-1)
-    near = [t for t, s in zip(judge.trips, scores, strict=True) if (s > scores.max(0) - NEAR).any()]
+    near = [
+        t for t, s in zip(evaluator.trips, scores, strict=True) if (s > scores.max(0) - NEAR).any()
+    ]
 
     def best_at(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = []
         for done, trip in enumerate(near):
-            progress("judging trips", done, len(near))
-            values.append(judge.values(trip, points, CHECK_PATHS))
-        progress("judging trips", len(near), len(near))
+            progress("evaluating trips", done, len(near))
+            values.append(evaluator.values(trip, points, CHECK_PATHS))
+        progress("evaluating trips", len(near), len(near))
         stacked = np.stack(values)
         winners = (stacked * points).sum(-1).argmax(0)
         return winners, stacked[winners, np.arange(len(points))]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from windvane.envs.minecart import Minecart
-from windvane.oracle.plan import discount
+from windvane.envs.plans import discount
 
 LOADS = 65
 """Points at which the expected gain is tabulated, from an empty to a full cart."""

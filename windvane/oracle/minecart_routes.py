@@ -8,6 +8,7 @@ those of that length the one that burns least discounted fuel. A few longer ones
 burn less: putting the costly mining off can be worth a step.
 """
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -70,10 +71,12 @@ class Route:
         return [[[s.mine, s.steps] for s in self.stops], self.out, self.home, self.proven]
 
     @staticmethod
-    def from_json(data: list[Any]) -> "Route":
-        """Read `to_json`'s form."""
+    def from_json(data: Any) -> "Route":
+        """Read `to_json`'s form; ValueError or TypeError for anything else."""
         stops, out, home, proven = data
-        return Route(tuple(Stop(*stop) for stop in stops), tuple(out), tuple(home), proven)
+        stops = tuple(Stop(*map(operator.index, stop)) for stop in stops)
+        out, home = (tuple(map(operator.index, way)) for way in (out, home))
+        return Route(stops, out, home, bool(proven))
 
 
 @dataclass

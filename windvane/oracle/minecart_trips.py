@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from windvane.envs.minecart import ACCELERATE, MINE, NONE, Minecart, MinecartState
+from windvane.envs.plans import Plan
 from windvane.oracle.minecart_mining import (
     StoppingRule,
     TripResult,
@@ -23,7 +24,6 @@ from windvane.oracle.minecart_mining import (
     trip_result,
 )
 from windvane.oracle.minecart_routes import Stop
-from windvane.oracle.plan import Plan
 
 MOST_MINING = 64
 """Steps of mining after which a cart goes home in any case."""
@@ -104,7 +104,7 @@ class Entry(NamedTuple):
     group: str
 
 
-class Judge:
+class TripEvaluator:
     """Evaluates trips of one Minecart by sampled mining; the draws are the same for every trip."""
 
     def __init__(self, env: Minecart, gamma: float, trips: list[Trip]):

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from windvane.errors import InputError, in_one_line
-from windvane.files import UNFINISHED, make_folder, write_whole
+from windvane.files import UNFINISHED, atomic_write, make_folder
 from windvane.training.fused_session import from_format_1, to_format_1
 from windvane.version import __version__
 
@@ -60,7 +60,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
         named: dict[str, Any] = {f"array{i}": array for i, array in enumerate(arrays)}
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **named)
 
-    write_whole(path, write)
+    atomic_write(path, write)
     for old in [*saved(folder)[:-KEPT], *path.parent.glob(f"*{UNFINISHED}")]:
         old.unlink()
     return path

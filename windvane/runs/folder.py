@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from windvane.errors import InputError
-from windvane.files import make_folder, read_json, write_whole
+from windvane.files import atomic_write, make_folder, read_json
 from windvane.training.config import PARTS, TrainConfig
 
 CONFIG = "config.json"
@@ -54,9 +54,9 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[floa
     make_folder(folder)
     if optimal is not None:
         values = json.dumps(optimal)
-        write_whole(folder / OPTIMAL, lambda file: file.write(values.encode()))
+        atomic_write(folder / OPTIMAL, lambda file: file.write(values.encode()))
     text = json.dumps(config.to_json(), indent=2) + "\n"
-    write_whole(folder / CONFIG, lambda file: file.write(text.encode()))
+    atomic_write(folder / CONFIG, lambda file: file.write(text.encode()))
     return folder
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from windvane.errors import InputError
-from windvane.files import UNFINISHED, write_whole
+from windvane.files import UNFINISHED, atomic_write
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
@@ -169,7 +169,7 @@ def write_table(path: Path, records: Records, about: dict[str, str] | None = Non
         else:
             polars.DataFrame(records).write_parquet(file, metadata=about)
 
-    write_whole(path, write)
+    atomic_write(path, write)
 
 
 def read_table(path: Path) -> Records:

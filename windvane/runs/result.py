@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError
-from windvane.files import make_folder, read_json, write_whole
+from windvane.files import atomic_write, make_folder, read_json
 from windvane.policy import Policy
 from windvane.runs.folder import load_config
 from windvane.runs.records import Records, write_table
@@ -102,7 +102,7 @@ class Result:
             "utility_last_quarter": _plain(self.utility.last_quarter),
         }
         text = json.dumps(summary, indent=2) + "\n"
-        write_whole(folder / SUMMARY, lambda file: file.write(text.encode()))
+        atomic_write(folder / SUMMARY, lambda file: file.write(text.encode()))
 
 
 def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:

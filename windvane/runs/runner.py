@@ -20,7 +20,7 @@ from windvane.envs.environment import Environment
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
 from windvane.errors import InputError
 from windvane.evaluation import check_values, optimal_value_fn
-from windvane.files import alone, make_folder
+from windvane.files import file_lock, make_folder
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
 from windvane.policy import Policy, given_again
@@ -85,7 +85,7 @@ def train(
     if out is None:
         return _Run(training, None, console, given).run()
     folder = create_run_folder(Path(out), config, values)
-    with alone(folder / CONFIG):
+    with file_lock(folder / CONFIG):
         return _Run(training, folder, console, given).run()
 
 
@@ -116,7 +116,7 @@ def resume(
     use_compilation_cache()
     optimal = load_optimal(folder) if optimal is None else optimal
     make_folder(folder)
-    with alone(folder / CONFIG):
+    with file_lock(folder / CONFIG):
         training = build(config, trusted=trusted, **objects)
         return _Run(training, folder, console, optimal).run()
 

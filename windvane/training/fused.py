@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.envs.environment import Environment
-from windvane.envs.episodes import EpisodeState, advance, start
+from windvane.envs.episodes import EpisodeState, reset_episode, step_autoreset
 from windvane.learning.learner import (
     Learner,
     LearnerState,
@@ -59,7 +59,7 @@ class FusedDriver(eqx.Module):
         weights = self.weights(schedule, key, zero, zero)
         return RunState(
             learner=self.learner.init(key, weights[None]),
-            episode=start(self.env, reset_key(key)),
+            episode=reset_episode(self.env, reset_key(key)),
             episodes=zero,
             schedule=schedule,
             returns=jnp.zeros(self.env.num_objectives),
@@ -71,7 +71,7 @@ class FusedDriver(eqx.Module):
         """Act once, and observe what comes of it."""
         learner, h = run.learner, self.learner.hyperparameters
         action = self.learner.act(learner, run.episode.state, step, draws)
-        episode, transition = advance(self.env, run.episode, action, draws.env_key)
+        episode, transition = step_autoreset(self.env, run.episode, action, draws.env_key)
         ended, time, weights = transition.ended, run.episode.time, learner.active_weights[0]
         reward = transition.reward * h.reward_scale
         returns = run.returns + h.gamma ** time.astype(jnp.float32) * reward

@@ -1,22 +1,23 @@
-"""Intermediate results of a long search on disk, so that a stopped search goes on where it was."""
+"""Intermediate results of a long search on disk, so that an interrupted search can be resumed."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+from windvane.errors import InputError
+from windvane.files import atomic_write
 
-class Scratch:
+MAX_BYTES = 64 * 2**20
+"""A larger file is none of ours."""
+
+
+class SearchCache:
     """A small dictionary kept in a JSON file; without a path it lives in memory alone."""
 
     def __init__(self, path: Path | None = None):
-        """Read what an earlier search left, if it can be read."""
+        """Read what an earlier search left; a file that cannot be read counts as empty."""
         self._path = path
-        self._entries: dict[str, Any] = {}
-        if path is not None and path.exists():
-            try:
-                self._entries = json.loads(path.read_text())
-            except (OSError, ValueError):
-                self._entries = {}
+        self._entries = {} if path is None else _read(path)
 
     def get(self, name: str) -> Any | None:
         """What was put under `name`, or None."""
@@ -27,15 +28,24 @@ class Scratch:
         self._entries[name] = value
         if self._path is None:
             return
+        text = json.dumps(self._entries)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            partial = self._path.with_suffix(".writing")
-            partial.write_text(json.dumps(self._entries))
-            partial.replace(self._path)
-        except OSError:
+            atomic_write(self._path, lambda file: file.write(text.encode()))
+        except (OSError, InputError):
             self._path = None
 
     def remove(self) -> None:
         """Forget everything; the search is done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return {}
+        entries = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return entries if isinstance(entries, dict) else {}

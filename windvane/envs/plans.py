@@ -1,4 +1,7 @@
-"""Plans: optimal policies one can execute, and what they earn when played."""
+"""Plans, which are policies one can execute in a native environment, and rollouts of episodes.
+
+What may not live here: how plans are found (see `windvane.oracle`) or learned (see `policy`).
+"""
 
 from abc import abstractmethod
 from typing import Any
@@ -28,7 +31,7 @@ class Plan(eqx.Module):
         """The action to take in the environment's `state`, and the memory afterwards."""
 
 
-class Script(Plan):
+class OpenLoopPlan(Plan):
     """A fixed list of actions; `length` of them count, the rest is padding."""
 
     actions: Int[Array, " steps"]
@@ -44,43 +47,48 @@ class Script(Plan):
         return self.actions[jnp.minimum(memory, self.length - 1)], memory + 1
 
 
-class Outcome(eqx.Module):
-    """What one episode earned."""
+class EpisodeResult(eqx.Module):
+    """Discounted return, length and end of one episode; not terminated means truncated."""
 
     returns: Float[Array, " objectives"]
     length: Int[Array, ""]
     terminated: Bool[Array, ""]
 
 
-def play(env: Environment, plan: Plan, gamma: float | Array, key: Key[Array, ""]) -> Outcome:
-    """Follow `plan` for one episode, cut at the environment's time limit. Pure; vmap over keys."""
+def rollout_episode(
+    env: Environment, plan: Plan, gamma: float | Array, key: Key[Array, ""]
+) -> EpisodeResult:
+    """Follow `plan` for one episode, truncated at the environment's time limit.
+
+    Pure; vmap over keys. Returns are discounted by `gamma` and in the environment's own units.
+    """
     reset_key, step_key = jax.random.split(key)
     state = env.reset(reset_key)
     nothing = jnp.zeros(env.num_objectives, jnp.result_type(float))
-    first = (state, plan.start(), Outcome(nothing, jnp.zeros((), int), jnp.asarray(False)))
+    first = (state, plan.start(), EpisodeResult(nothing, jnp.zeros((), int), jnp.asarray(False)))
 
-    def going(carry: tuple[Any, Any, Outcome]) -> Bool[Array, ""]:
+    def running(carry: tuple[Any, Any, EpisodeResult]) -> Bool[Array, ""]:
         return ~carry[2].terminated & (carry[2].length < env.time_limit)
 
-    def step(carry: tuple[Any, Any, Outcome]) -> tuple[Any, Any, Outcome]:
+    def step(carry: tuple[Any, Any, EpisodeResult]) -> tuple[Any, Any, EpisodeResult]:
         state, memory, so_far = carry
         action, memory = plan.act(memory, state)
         key = jax.random.fold_in(step_key, so_far.length)
         state, reward, terminated = env.step(state, action, key)
         discounted = reward * discount(jnp.asarray(gamma, reward.dtype), so_far.length)
-        earned = Outcome(so_far.returns + discounted, so_far.length + 1, terminated)
-        return state, memory, earned
+        result = EpisodeResult(so_far.returns + discounted, so_far.length + 1, terminated)
+        return state, memory, result
 
-    return jax.lax.while_loop(going, step, first)[2]
+    return jax.lax.while_loop(running, step, first)[2]
 
 
-def play_many(
+def rollout_episodes(
     env: Environment, plan: Plan, gamma: float, key: Key[Array, ""], episodes: int
-) -> Outcome:
-    """Play `episodes` independent episodes at once; every field gets a leading axis."""
-    return _play_many(env, plan, jnp.asarray(gamma), jax.random.split(key, episodes))
+) -> EpisodeResult:
+    """Roll out `episodes` independent episodes at once; every field gets a leading axis."""
+    return _rollout_episodes(env, plan, jnp.asarray(gamma), jax.random.split(key, episodes))
 
 
 @eqx.filter_jit
-def _play_many(env: Environment, plan: Plan, gamma: Array, keys: Array) -> Outcome:
-    return jax.vmap(lambda k: play(env, plan, gamma, k))(keys)
+def _rollout_episodes(env: Environment, plan: Plan, gamma: Array, keys: Array) -> EpisodeResult:
+    return jax.vmap(lambda key: rollout_episode(env, plan, gamma, key))(keys)
