@@ -266,9 +266,9 @@ def _play_group(
     totals = np.zeros((number, policy.spec.num_objectives))
     lengths, terminated = np.zeros(number, int), np.zeros(number, bool)
     open_lanes = np.ones(number, bool)
-    discount = 1.0
+    vectors, discount = weights.astype(np.float32), 1.0
     while open_lanes.any():
-        outcome = envs.step(policy.act(observations, weights))
+        outcome = envs.step(policy.act_many(observations, vectors))
         totals[open_lanes] += discount * outcome.rewards[open_lanes]
         lengths[open_lanes] += 1
         terminated |= open_lanes & outcome.terminated

@@ -183,7 +183,7 @@ class _EnvList:
 class _VectorEnv:
     """A Gymnasium vector environment that begins the next episode in the step that ended one."""
 
-    def __init__(self, env: Any, number: int, name: str):
+    def __init__(self, env: Any, number: int, name: str, template: Any = None):
         from gymnasium.vector import AutoresetMode
 
         if env.num_envs != number:
@@ -197,7 +197,7 @@ class _VectorEnv:
                 f"the vector env {name} must be made with autoreset_mode=AutoresetMode.SAME_STEP, "
                 f"not {mode}"
             )
-        self.env = self.template = env
+        self.env, self.template = env, env if template is None else template
         self.observation_space = env.single_observation_space
         self.action_space = env.single_action_space
 
@@ -235,9 +235,12 @@ def _rows(observations: Any, number: int) -> list[Any]:
 def _open(world: GymnasiumEnv, number: int, vector_mode: str) -> Any:
     if world.first is not None and hasattr(world.first, "num_envs"):
         return _VectorEnv(world.first, number, world.name)
-    if vector_mode == "sync":
-        return _EnvList(world, number)
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+
+    if vector_mode == "sync":
+        if number > 1 and world.make_vector is not None:
+            return _VectorEnv(world.make_vector(number), number, world.name, world.first)
+        return _EnvList(world, number)
 
     if world.first is not None:
         world.first.close()
@@ -253,9 +256,7 @@ def _open(world: GymnasiumEnv, number: int, vector_mode: str) -> Any:
         raise InputError(
             f"the env {world.name} cannot run in processes of its own: {in_one_line(error)}"
         ) from error
-    wrapped = _VectorEnv(env, number, world.name)
-    wrapped.template = world.make()
-    return wrapped
+    return _VectorEnv(env, number, world.name, world.make())
 
 
 def _check_actions(name: str, space: Any) -> int:

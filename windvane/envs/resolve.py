@@ -134,11 +134,14 @@ def _from_id(name: str, args: Mapping[str, Any]) -> GymnasiumEnv:
     vector_entry = getattr(first.spec, "vector_entry_point", None)
 
     def make_vector(number: int) -> Any:
+        mode = gymnasium.vector.AutoresetMode.SAME_STEP
         return gymnasium.make_vec(
-            identifier, num_envs=number, vectorization_mode="vector_entry_point", **plain
+            identifier, number, "vector_entry_point", autoreset_mode=mode, **plain
         )
 
-    return GymnasiumEnv(name, make, make_vector if vector_entry else None, first)
+    # Of other vector forms it is not known whether they begin episodes in the step that ends one.
+    own = vector_entry is not None and name.startswith(OWN)
+    return GymnasiumEnv(name, make, make_vector if own else None, first)
 
 
 def _call_factory(name: str, args: Mapping[str, Any]) -> Any:

@@ -138,7 +138,7 @@ class Learner(eqx.Module):
         return self.adopt_weights(state, start, next_weights, draws, env)
 
     def remember(
-        self, state: LearnerState, transition: Transition[Any], env: int = 0
+        self, state: LearnerState, transition: Transition[Any], env: int | Int[Array, ""] = 0
     ) -> LearnerState:
         """Add a transition to the replay buffer."""
         reward = transition.reward * self.hyperparameters.reward_scale
@@ -157,7 +157,7 @@ class Learner(eqx.Module):
         start: Any,
         weights: Float[Array, " objectives"],
         draws: StepDraws,
-        env: int = 0,
+        env: int | Int[Array, ""] = 0,
     ) -> LearnerState:
         """Continue in environment number `env` with these weights, whether they are new or not."""
         active = state.active_weights

@@ -309,16 +309,24 @@ class _Programs:
         rewards, weights = numbers[:, :objectives], numbers[:, objectives:-2]
         terminated, truncated = numbers[:, -2] > 0, numbers[:, -1] > 0
         draws = self._draws(state, step)
-        for env in range(self._num_envs):
-            draw = jax.tree.map(lambda leaf, env=env: leaf[env], draws)
+
+        def one(plain: Any, env: Any) -> tuple[Any, None]:
+            state = self.open(plain)
             if not staged:
                 transition = Transition(
                     seen[env], actions[env], rewards[env], reached[env],
                     terminated[env], truncated[env],
                 )  # fmt: skip
                 state = learner.remember(state, transition, env)
+            draw = jax.tree.map(lambda leaf: leaf[env], draws)
             state = learner.adopt_weights(state, starts[env], weights[env], draw, env)
+            return self.close_traced(state), None
+
         plain = self.close_traced(state)
+        if self._num_envs == 1:
+            plain, _ = one(plain, 0)
+        else:
+            plain, _ = jax.lax.scan(one, plain, jnp.arange(self._num_envs))
         return plain, self._traced_act(plain, starts, step + self._num_envs)
 
     def _traced_learn(self, leaves: Any, seen: Any, step: Any, updates: int) -> tuple[Any, Array]:

@@ -1,0 +1,89 @@
+"""A heat pump whose electricity price moves: train one policy for every price, then follow the price.
+
+The environment is plain Gymnasium with a vector reward: comfort, and energy used. How much energy
+counts is a weight, so the policy needs no training when the tariff changes.
+"""
+
+import argparse
+from pathlib import Path
+
+import gymnasium
+import matplotlib
+import numpy as np
+
+import windvane
+
+matplotlib.use("Agg")
+POWER = (0.0, 1.5, 3.0)
+"""Kilowatts of each action: off, low, high."""
+
+
+class Heating(gymnasium.Env):
+    """A house for one day in quarters of an hour; it is cold outside, and coldest at night."""
+
+    observation_space = gymnasium.spaces.Box(
+        np.float32([5, -10, -1, -1]), np.float32([30, 15, 1, 1])
+    )
+    action_space = gymnasium.spaces.Discrete(len(POWER))
+    reward_space = gymnasium.spaces.Box(-np.inf, 0, (2,), np.float32)
+    objective_names = ("comfort", "energy")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time, self.inside = 0, self.np_random.uniform(15, 23)
+        self.cold = self.np_random.uniform(-3, 3)
+        return self._observe(), {}
+
+    def step(self, action):
+        self.time += 1
+        self.inside += 0.06 * (self._outside() - self.inside) + 0.45 * POWER[action]
+        comfort, energy = -abs(self.inside - 21) / 10, -POWER[action] / 4
+        reward = np.asarray([comfort, energy], np.float32)
+        return self._observe(), reward, False, self.time >= 96, {}
+
+    def _outside(self):
+        return 3 + self.cold - 4 * np.cos(2 * np.pi * (self.time / 96 - 0.1))
+
+    def _observe(self):
+        angle = 2 * np.pi * self.time / 96
+        seen = [self.inside, self._outside(), np.sin(angle), np.cos(angle)]
+        return np.clip(np.float32(seen), self.observation_space.low, self.observation_space.high)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=40_000)
+    parser.add_argument("--out", type=Path, default=Path("out/tariff.png"))
+    arguments = parser.parse_args()
+    result = windvane.train(
+        Heating(), "cn", steps=arguments.steps, gamma=0.97, width=64, epsilon_steps=10_000
+    )
+    policy, env = result.policies[0], Heating()
+    hours, inside, power, price = [], [], [], []
+    observation, _ = env.reset(seed=7)
+    for quarter in range(96):
+        expensive = 0.25 + 0.35 * (32 <= quarter < 48) + 0.35 * (68 <= quarter < 84)
+        action = policy.act(observation, [1 - expensive, expensive])
+        observation, *_ = env.step(action)
+        for values, value in zip(
+            (hours, inside, power, price), (quarter / 4, env.inside, POWER[action], expensive)
+        ):
+            values.append(value)
+    windvane.plots.save(draw(hours, inside, power, price), arguments.out)
+    peak = np.asarray(price) > 0.5
+    print(f"mean power {np.mean(np.asarray(power)[peak]):.2f} kW while energy is expensive,")
+    print(f"           {np.mean(np.asarray(power)[~peak]):.2f} kW otherwise; see {arguments.out}")
+
+
+def draw(hours, inside, power, price):
+    figure = matplotlib.figure.Figure(figsize=(7, 5))
+    axes = figure.subplots(3, sharex=True)
+    for one, values, label in zip(axes, (price, power, inside), ("weight of energy", "kW", "°C")):
+        one.step(hours, values, where="post")
+        one.set_ylabel(label)
+    axes[-1].set_xlabel("hour")
+    return figure
+
+
+if __name__ == "__main__":
+    main()
