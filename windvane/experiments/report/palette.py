@@ -22,7 +22,7 @@ def colour(agent: str) -> str:
     if agent in known and known.index(agent) < len(colours):
         return colours[known.index(agent)]
     number = _number(agent)
-    hue, lightness = number % 360 / 360, (0.35, 0.5, 0.62)[number // 360 % 3]
+    hue, lightness = number % 360 / 360, (0.28, 0.38, 0.48)[number // 360 % 3]
     return to_hex(colorsys.hls_to_rgb(hue, lightness, 0.75))
 
 
@@ -32,8 +32,8 @@ def line_style(replay: str) -> Any:
     if replay in known and known.index(replay) < len(_STYLES):
         return _STYLES[known.index(replay)]
     number = _number(replay)
-    dash, gap, dot, end = number % 5, number // 5 % 3, number // 15 % 4, number // 60 % 3
-    return 0, (4 + dash, 1 + gap, 1 + dot, 1 + end)
+    dash, gap, dots = 3 + 2 * (number % 5), 1 + number // 5 % 3, 2 + number // 15 % 3
+    return 0, (dash, gap, *(1, gap) * dots)
 
 
 def _number(name: str) -> int:

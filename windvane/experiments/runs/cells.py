@@ -20,6 +20,9 @@ _NOT_SHARED = {"format", "agent", "replay", SCHEDULE, "seeds", "chunk", "checkpo
 _ONE_PROGRAM = {SCHEDULE, "seeds"}
 """Settings in which runs of one compiled program may differ."""
 
+_FIRST_NAMES: dict[str, str] = {}
+"""Settings that were renamed, with the names that the fingerprints of runs know them by."""
+
 
 class Cell(NamedTuple):
     """What is compared: an agent, its replay rule, and the schedule of the weights."""
@@ -72,6 +75,18 @@ def setting(config: TrainConfig) -> dict[str, Any]:
     """All settings that runs must share to stand in one table, as plain JSON values."""
     values = config.to_json().items()
     return {name: value for name, value in values if name not in _NOT_SHARED}
+
+
+def changed_settings(config: TrainConfig) -> dict[str, Any]:
+    """The shared settings that differ from their defaults, by the names that they had at first, so
+    that runs keep their paths when settings are renamed.
+    """
+    defaults = setting(TrainConfig())
+    return {
+        _FIRST_NAMES.get(name, name): value
+        for name, value in setting(config).items()
+        if value != defaults[name]
+    }
 
 
 def program_settings(config: TrainConfig) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from windvane.experiments.runs.cells import cell_of, setting
+from windvane.experiments.runs.cells import cell_of, changed_settings
 from windvane.training.config import TrainConfig
 
 STORE_FORMAT = 1
@@ -31,11 +31,9 @@ def fingerprint(run: TrainConfig) -> str:
     are added, whose defaults must mean what was before. A default that changes needs another
     `STORE_FORMAT`, which counts, too.
     """
-    defaults = setting(TrainConfig())
-    changed = {name: value for name, value in setting(run).items() if value != defaults[name]}
     # Names that a path cannot hold as they are, such as import paths, could share one.
     cell = {name: part for name, part in cell_of(run)._asdict().items() if slug(part) != part}
-    return short_hash({"format": STORE_FORMAT, **changed, **cell})
+    return short_hash({"format": STORE_FORMAT, **changed_settings(run), **cell})
 
 
 def short_hash(values: dict[str, Any]) -> str:
