@@ -31,7 +31,7 @@ cluster.wait_for_nodes()
 
 
 def lose_a_node():
-    # A grid of four jobes on two nodes: with the first results there, both are at work.
+    # A grid of four jobs on two nodes: with the first results there, both are at work.
     while len(Store(out).paths()) == 0:
         time.sleep(0.05)
     cluster.remove_node(nodes[0], allow_graceful=False)
