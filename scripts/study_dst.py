@@ -18,12 +18,12 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
-from scripts.shared import trained
+from scripts.shared import mean, trained
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, DeepSeaTreasureState
-from windvane.experiments.grid import Grid
-from windvane.experiments.markdown import pipes
-from windvane.experiments.origin import device
-from windvane.experiments.store import read_run
+from windvane.experiments.paper.grids import Grid
+from windvane.experiments.report.markdown import pipes
+from windvane.experiments.runs.provenance import device
+from windvane.experiments.runs.store import read_run
 from windvane.oracle import coverage_set
 from windvane.training.config import TrainConfig
 from windvane.weights import RegularChanges
@@ -79,8 +79,8 @@ def measure(path: Path) -> tuple[float, float, float, float]:
     new = np.concatenate([[True], np.diff(weights) != 0])
     since = step - np.maximum.accumulate(np.where(new, step - records["length"], 0))
     late = step > config.steps * 3 // 4
-    parts = late, late & (since <= SOON), late & (since > SOON)
-    return regret.mean(), *(regret[part].mean() for part in parts)
+    soon, later = late & (since <= SOON), late & (since > SOON)
+    return mean(regret), mean(regret[late]), mean(regret[soon]), mean(regret[later])
 
 
 def _report(command: str, base: dict[str, Any], measured: dict[str, np.ndarray]) -> str:

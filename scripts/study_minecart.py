@@ -5,7 +5,7 @@ The paper does not say how its optimum was found. What runs come to against the 
 released program can compute follows from the weights they met, and is computed. What the last
 exploration costs is measured: an agent is trained, then plays with it and without. MO is trained
 with what the released program does differently. All from features, so that two cores are enough
-for it, in an hour; a stop may be gone on from.
+for it, in an hour; interruptible and resumable.
 """
 
 import argparse
@@ -21,21 +21,22 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 from rich.console import Console
 
-from scripts.shared import pair, printed, trained
+from scripts.shared import largest, pair, printed, trained
 from windvane.envs.plans import EpisodeResult, Plan, rollout_episode
-from windvane.experiments.digest import Digest, digest
-from windvane.experiments.digest_files import read_digests
-from windvane.experiments.grid import Grid
-from windvane.experiments.markdown import pipes
-from windvane.experiments.origin import device
-from windvane.experiments.store import read_run
+from windvane.experiments.paper.grids import Grid
+from windvane.experiments.report.markdown import pipes
+from windvane.experiments.report.summarise import summarise_run
+from windvane.experiments.report.summary import RunSummary
+from windvane.experiments.report.summary_files import read_summaries
+from windvane.experiments.runs.provenance import device
+from windvane.experiments.runs.store import read_run
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, PolicyPlan
 from windvane.training.config import TrainConfig
 from windvane.training.loop import weights_key
 from windvane.training.parts import make_env, make_schedule
-from windvane.training.result import Result
-from windvane.training.runner import CONFIG, resume, train
+from windvane.runs.result import Result
+from windvane.runs.runner import CONFIG, resume, train
 from windvane.weights import sample_weights
 
 PAPER = TrainConfig.preset("paper-minecart")
@@ -63,13 +64,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--training", type=Path, default=Path("out/study-minecart"))
     parser.add_argument("--store", type=Path, default=Path("out/study-minecart-mo"))
-    parser.add_argument("--digest", type=Path, default=Path("results/paper"))
+    parser.add_argument("--summary", type=Path, default=Path("results/paper"))
     parser.add_argument("--out", type=Path, default=Path("results/minecart-study.md"))
     arguments = parser.parse_args()
     console, folder = Console(), arguments.training
     begun = (folder / CONFIG).exists()
     done = resume(folder, console=console) if begun else train(AGENT, out=folder, console=console)
-    digests = [d for d in read_digests(arguments.digest) if d.config.env == "minecart"]
+    summaries = [d for d in read_summaries(arguments.summary) if d.config.env == "minecart"]
     levels = {
         share: [exploring(policy, share) for policy in done.policies]
         for share in (0.0, PAPER.epsilon_end)
@@ -79,15 +80,15 @@ def main() -> None:
         console.rule(name)
         paths = trained(GRID, arguments.store, SEEDS, console, **SHORT, **changes)
         variants[name] = np.asarray([measure(path) for path in paths])
-    arguments.out.write_text(_report(digests, done, levels, variants))
+    arguments.out.write_text(_report(summaries, done, levels, variants))
     console.print(f"written: {arguments.out}")
 
 
 def measure(path: Path) -> tuple[float, float, float]:
     """Of a run: regret overall and in the last quarter, and the largest loss."""
     run = read_run(path)
-    brief = digest(*run)
-    return brief.overall, brief.last, float(np.nanmax(run[1]["loss"]))
+    summary = summarise_run(*run)
+    return summary.overall, summary.last, largest(run[1]["loss"])
 
 
 def peer_optima() -> Float[np.ndarray, "policies objectives"]:
@@ -110,7 +111,7 @@ def met_weights(config: TrainConfig, episodes: int) -> Float[np.ndarray, "moment
     return np.asarray(weights(key, jnp.asarray(number), jnp.asarray(steps)), float)
 
 
-def gaps(run: Digest, ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
+def gaps(run: RunSummary, ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     """How much lower the regret of a run is against `theirs` than against `ours`: overall, and in
     the last quarter.
     """
@@ -170,7 +171,7 @@ def _play_all(
 
 
 def _report(
-    digests: Sequence[Digest],
+    summaries: Sequence[RunSummary],
     agent: Result,
     levels: dict[float, list[tuple[float, float]]],
     variants: dict[str, np.ndarray],
@@ -180,7 +181,7 @@ def _report(
     weights = np.random.default_rng(0).dirichlet(np.ones(3), 100_000)
     mine, peers = (weights @ ours.T).max(1), (weights @ theirs.T).max(1)
     lower = mine - peers
-    cells = [_cell(list(runs), ours, theirs) for _, runs in groupby(digests, lambda d: d.cell)]
+    cells = [_cell(list(runs), ours, theirs) for _, runs in groupby(summaries, lambda d: d.cell)]
     plays = [
         [f"{share:.0%} of the actions random", *(f"{x:.4f}, {y:.1%}" for x, y in each)]
         for share, each in levels.items()
@@ -239,7 +240,7 @@ replay, regular changes, from features, {SHORT["width"]} wide, {SHORT["steps"]:,
 """
 
 
-def _cell(runs: Sequence[Digest], ours: np.ndarray, theirs: np.ndarray) -> list[str]:
+def _cell(runs: Sequence[RunSummary], ours: np.ndarray, theirs: np.ndarray) -> list[str]:
     """A line of the table: its name, how many runs, and the three regrets."""
     cell = runs[0].cell
     both = np.asarray([(run.overall, run.last) for run in runs])

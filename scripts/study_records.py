@@ -4,7 +4,7 @@
 The paper prints average episodic regrets and does not say how they were averaged over a run. Early
 episodes are long and bad, so there are few of them, and it matters whether every episode counts the
 same or every stretch of steps. This takes the means of a store's runs in several ways, and tells how
-long episodes are and which runs were lost; nothing is trained.
+long episodes are and which runs diverged; nothing is trained.
 """
 
 import argparse
@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from rich.console import Console
 
-from scripts.shared import pair, printed
+from scripts.shared import largest, mean, pair, printed
 from windvane.errors import InputError
-from windvane.experiments.digest import setting
-from windvane.experiments.markdown import pipes
-from windvane.experiments.store import Store, read_run
+from windvane.experiments.report.markdown import pipes
+from windvane.experiments.runs.cells import Cell, cell_of, setting
+from windvane.experiments.runs.store import Store, read_run
 from windvane.training.config import TrainConfig
 from windvane.training.parts import make_env
-from windvane.training.records import Records
+from windvane.runs.records import Records
 
 PRESET = TrainConfig.preset("paper-minecart")
 STEPS, LIMIT = PRESET.steps, make_env(PRESET).time_limit
@@ -54,9 +54,9 @@ def report(folder: Path) -> str:
     runs = [run for run in runs if setting(run[0]) == setting(PRESET)]
     if not runs:
         raise InputError(f"{folder} has no run of preset paper-minecart")
-    grouped = groupby(runs, lambda run: _cell(run[0]))
+    grouped = groupby(runs, lambda run: cell_of(run[0]))
     cells = {cell: [records for _, records in group] for cell, group in grouped}
-    lost = "\n\n".join(_lost(*run) for run in runs if np.nanmax(run[1]["loss"]) > LOST) or "None."
+    lost = "\n\n".join(_lost(*run) for run in runs if largest(run[1]["loss"]) > LOST) or "None."
     ways = ["episodes", *(f"stretches of {n:,} steps" for n in STRETCHES), "steps"]
     episodes = ["steps an episode", "stopped", "from the first tenth", "largest losses"]
     return f"""# What the episodes of Minecart's runs tell
@@ -97,10 +97,7 @@ def run_means(records: Records, steps: int) -> Float[np.ndarray, "ways 2"]:
     stretches = [stretch_counts(ends, each) for each in STRETCHES]
     ways = [np.ones_like(regrets), *stretches, records["length"]]
     return np.asarray(
-        [
-            (np.average(regrets, weights=counts), np.average(regrets[late], weights=counts[late]))
-            for counts in ways
-        ]
+        [(mean(regrets, counts), mean(regrets[late], counts[late])) for counts in ways]
     )
 
 
@@ -112,26 +109,23 @@ def stretch_counts(ends: Int[np.ndarray, " n"], each: int) -> Float[np.ndarray, 
     return 1 / np.bincount(stretch)[stretch]
 
 
-def _cell(run: TrainConfig) -> tuple[str, str, str]:
-    return run.agent, run.replay, str(run.weights)
-
-
-def _mean_lines(cells: dict[tuple[str, str, str], list[Records]]) -> list[list[str]]:
+def _mean_lines(cells: dict[Cell, list[Records]]) -> list[list[str]]:
     """A line a cell, and how ours compare with the paper's."""
     lines, ratios = [], []
     for cell, runs in cells.items():
         ours, paper = np.mean([run_means(run, STEPS) for run in runs], 0), printed("minecart", cell)
         lines.append(["-".join(cell), str(len(runs)), *map(pair, ours), pair(paper)])
         ratios.append(ours / np.asarray(paper, float))
-    middle = np.nanmedian(ratios, 0)
+    known = [ratio for ratio in ratios if np.isfinite(ratio).all()]
+    middle = np.median(known, 0) if known else np.full_like(ratios[0], np.nan)
     return [*lines, ["ours / the paper's, median of the cells", "", *map(pair, middle), ""]]
 
 
-def _episode_line(cell: tuple[str, str, str], runs: list[Records]) -> list[str]:
+def _episode_line(cell: Cell, runs: list[Records]) -> list[str]:
     length = np.mean([STEPS / len(run["step"]) for run in runs])
     stopped = [(run["length"] >= LIMIT).mean() for run in runs]
     early = [(run["step"] <= STEPS // 10).mean() for run in runs]
-    losses = ", ".join(f"{np.nanmax(run['loss']):.2f}" for run in runs)
+    losses = ", ".join(f"{largest(run['loss']):.2f}" for run in runs)
     shares = [f"{min(x):.1%} to {max(x):.1%}" for x in (stopped, early)]
     return ["-".join(cell), f"{length:.0f}", *shares, losses]
 
@@ -149,7 +143,7 @@ def _lost(config: TrainConfig, records: Records) -> str:
             loss, regret, length = (records[x][here].mean() for x in ("loss", "regret", "length"))
             told = [f"{loss:.3f}", f"{regret:.3f}", f"{length:.0f}"]
             lines.append([f"{start:,} to {end:,}", *told])
-    name = f"{'-'.join(_cell(config))}, seed {config.seed_numbers[0]}"
+    name = f"{'-'.join(cell_of(config))}, seed {config.seed_numbers[0]}"
     return pipes([name, "loss", "regret", "steps an episode"], lines)
 
 

@@ -12,11 +12,11 @@ from scripts.study_records import report, run_means, stretch_counts
 from windvane import coverage_set
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.errors import InputError
-from windvane.experiments.digest import digest
-from windvane.experiments.store import Store
+from windvane.experiments.report.summarise import summarise_run
+from windvane.experiments.runs.store import Store
 from windvane.training.config import TrainConfig
-from windvane.training.result import Result
-from windvane.training.runner import train
+from windvane.runs.result import Result
+from windvane.runs.runner import train
 
 WEIGHTS = EVEN[5::20]
 
@@ -64,7 +64,7 @@ def test_the_weights_that_a_run_met_are_found_again(trained: Result) -> None:
         recorded = np.stack([mine[f"weights_{k}"] for k in range(3)], 1)
         np.testing.assert_allclose(met_weights(run, len(recorded)), recorded, atol=1e-6)
         ours, theirs = np.eye(3), 0.5 * np.eye(3)
-        whole = digest(run, mine, False, {})
+        whole = summarise_run(run, mine, False, {})
         assert gaps(whole, ours, theirs)[0] == pytest.approx(recorded.max(1).mean() / 2, abs=1e-6)
         assert gaps(whole, ours, ours) == (0, 0)
 

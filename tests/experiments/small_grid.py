@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.training.small import small
-from windvane.experiments.grid import Grid
-from windvane.experiments.reproduce import Outcome, reproduce
-from windvane.experiments.store import Store, read_run
+from windvane.experiments.paper.grids import Grid
+from windvane.experiments.runs.reproduce import ReproduceResult, reproduce
+from windvane.experiments.runs.store import Store, read_run
 
 GRID = Grid.of("small", "quick-dst", ["cn", "mo"], ["standard"])
 SETTINGS: dict[str, Any] = {
@@ -16,7 +16,7 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def run_small(out: Path, **changes: Any) -> Outcome:
+def run_small(out: Path, **changes: Any) -> ReproduceResult:
     return reproduce(GRID, out, seeds=2, **(SETTINGS | changes))
 
 
@@ -24,8 +24,10 @@ def content(folder: Path) -> dict[str, Any]:
     """All that a store holds but when it was made and how long it took."""
     found = {}
     for path in Store(folder).paths():
-        config, records, failed, origin = read_run(path)
-        kept = {name: value for name, value in origin.items() if name not in ("date", "seconds")}
+        config, records, failed, provenance = read_run(path)
+        kept = {
+            name: value for name, value in provenance.items() if name not in ("date", "seconds")
+        }
         columns = {name: column.tolist() for name, column in records.items()}
         found[str(path.relative_to(folder))] = (config, columns, failed, kept)
     return found

@@ -1,18 +1,21 @@
-"""Runs that nobody ran: digests with numbers of the test's choice."""
+"""Summaries of runs that nobody ran, with numbers of the test's choice."""
+
+from typing import Any
 
 import numpy as np
 
-from windvane.experiments.digest import POINTS, Digest
-from windvane.experiments.published import published_results
+from windvane.experiments.paper.published import published_results
+from windvane.experiments.report.summary import POINTS, RunSummary
+from windvane.experiments.runs.cells import Cell
 from windvane.training.config import TrainConfig
 
-ORIGIN = {
+PROVENANCE = {
     "version": "0.1.0",
     "commit": "abc123",
     "device": "CPU",
     "jax": "0.10.0",
     "date": "2025-01-01",
-    "side_by_side": 10,
+    "parallel_runs": 10,
     "seconds": 20.0,
 }
 
@@ -22,24 +25,24 @@ def make_run(
     *,
     agent="cn",
     replay="der",
-    weights="sparse",
+    schedule="sparse",
     seed=0,
     last=None,
     failed=False,
     problem="dst",
-    origin=ORIGIN,
+    provenance=PROVENANCE,
     **changes,
 ):
     """One run with this regret; `changes` are to the paper's settings of the problem."""
-    names = {"agent": agent, "replay": replay, "weights": weights}
-    return Digest(
+    names: dict[str, Any] = Cell(agent, replay, schedule).settings()
+    return RunSummary(
         config=TrainConfig.preset(f"paper-{problem}", **names, seeds=(seed,), **changes),
         failed=failed,
         episodes=100,
         overall=float(overall),
         last=float(overall if last is None else last),
         curve=np.linspace(0.0, 100 * float(overall), POINTS + 1)[1:],
-        origin=origin,
+        provenance=provenance,
     )
 
 
@@ -52,7 +55,7 @@ def paper_runs(problem, seeds=10, noise=0.02, **changes):
     """All cells of the problem's tables: runs that differ a little and have the paper's means."""
     cells: dict[tuple, dict] = {}
     for cell in published_results(problem=problem):
-        names = cell.agent, cell.replay, cell.weights
+        names = cell.cell
         cells.setdefault(names, {})[cell.period] = cell.regret
     factors = 1 + noise * np.linspace(-1, 1, seeds)
     return [
@@ -61,11 +64,11 @@ def paper_runs(problem, seeds=10, noise=0.02, **changes):
             last=regret["last"] * factor,
             agent=agent,
             replay=replay,
-            weights=weights,
+            schedule=schedule,
             seed=seed,
             problem=problem,
             **changes,
         )
-        for (agent, replay, weights), regret in cells.items()
+        for (agent, replay, schedule), regret in cells.items()
         for seed, factor in enumerate(factors)
     ]

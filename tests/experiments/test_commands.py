@@ -10,11 +10,16 @@ import pytest
 
 from tests.experiments.synthetic import make_run
 from windvane.cli import main
-from windvane.experiments import processes
-from windvane.experiments.digest_files import DIGEST, LINES, read_digests, write_digests
-from windvane.experiments.grid import Grid
-from windvane.experiments.processes import environment_of, visible_gpus
-from windvane.experiments.store import Store
+from windvane.experiments.paper.grids import Grid
+from windvane.experiments.report.summary_files import (
+    LINES,
+    SUMMARIES,
+    read_summaries,
+    write_summaries,
+)
+from windvane.experiments.runs import processes
+from windvane.experiments.runs.processes import environment_of, visible_gpus
+from windvane.experiments.runs.store import Store
 
 
 def run(line: str) -> "subprocess.CompletedProcess[str]":
@@ -28,18 +33,24 @@ def run(line: str) -> "subprocess.CompletedProcess[str]":
         ("reproduce atari", "unknown grid 'atari'; choose one of: dst, minecart, selection, naive"),
         ("reproduce dst --cells dqn-*", "no cell of dst matches 'dqn-*'"),
         ("reproduce dst --seeds 0", "--seeds must be a whole number of at least 1, not 0"),
-        ("reproduce dst --together 0", "--together must be a whole number of at least 1, not 0"),
+        (
+            "reproduce dst --max-parallel-runs 0",
+            "--max-parallel-runs must be a whole number of at least 1, not 0",
+        ),
         ("reproduce dst --processes 0", "--processes must be a whole number of at least 1, not 0"),
         ("reproduce dst --cluster auto --processes 2", "--processes must be 1 with --cluster"),
         ("reproduce dst --steps -4 --out {out}", "steps must be a whole number from 1"),
         ("reproduce dst --steps 7 --out {out}", "steps must be a multiple of update_interval, 4"),
         ("reproduce dst --out {file}/out", "cannot write {file}/out"),
-        ("reproduce dst --known {out} --out {out}", "there is no folder {out}"),
-        ("reproduce dst --known {empty} --out {out}", "there are no finished runs in {empty}"),
-        ("reproduce dst --known {empty} --list", "there are no finished runs in {empty}"),
-        ("reproduce dst --known {out} --processes 2", "there is no folder {out}"),
+        ("reproduce dst --skip-completed {out} --out {out}", "there is no folder {out}"),
+        (
+            "reproduce dst --skip-completed {empty} --out {out}",
+            "there are no finished runs in {empty}",
+        ),
+        ("reproduce dst --skip-completed {empty} --list", "there are no finished runs in {empty}"),
+        ("reproduce dst --skip-completed {out} --processes 2", "there is no folder {out}"),
         ("reproduce dst --steps -4 --processes 2", "steps must be a whole number from 1"),
-        (f"reproduce dst --known {'long' * 99}", "long" * 99),
+        (f"reproduce dst --skip-completed {'long' * 99}", "long" * 99),
         ("report {out}", "there is no folder {out}"),
         ("report {empty}", "there are no finished runs in {empty}"),
         ("report {whole} --out {file}", "cannot write {file}"),
@@ -73,24 +84,24 @@ def test_what_is_there_can_be_listed(whole: Path, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_where_all_is_known_nothing_is_trained(
+def test_where_all_is_completed_nothing_is_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known, out = tmp_path / "known", tmp_path / "out"
-    write_digests([make_run(0.1, seed=seed, steps=8) for seed in (0, 1)], known)
-    line = f"reproduce dst --cells cn-der-sparse --steps 8 --known {known} --out {out}"
+    completed, out = tmp_path / "completed", tmp_path / "out"
+    write_summaries([make_run(0.1, seed=seed, steps=8) for seed in (0, 1)], completed)
+    line = f"reproduce dst --cells cn-der-sparse --steps 8 --skip-completed {completed} --out {out}"
     assert main(f"{line} --list".split()) == 0
     assert capsys.readouterr().out.split() == ["cn-der-sparse", "2", "of", "10", "runs"]
     assert main(f"{line} --seeds 2".split()) == 0
     said = capsys.readouterr().out
-    assert "0 runs were trained, 2 were there before" in said
-    assert f"nothing is in {out}: all of them are in {known}" in said
+    assert "0 runs were trained, 2 were skipped" in said
+    assert f"nothing is in {out}: all of them are in {completed}" in said
 
 
-def test_a_report_and_its_digest_say_the_same(
+def test_a_report_and_its_summary_say_the_same(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = f"report {whole} --out {tmp_path / 'report'} --digest {tmp_path / 'digest'}"
+    line = f"report {whole} --out {tmp_path / 'report'} --summary {tmp_path / 'summary'}"
     assert main(line.split()) == 0
     said = capsys.readouterr().out
     assert "Deep Sea Treasure" in said
@@ -102,42 +113,61 @@ def test_a_report_and_its_digest_say_the_same(
     assert {(row["agent"], row["replay"], row["seeds"]) for row in ours} == {
         ("cn", "standard", "2"), ("mo", "standard", "2"),
     }  # fmt: skip
-    assert main(["report", str(tmp_path / "digest"), "--out", str(tmp_path / "again")]) == 0
+    assert main(["report", str(tmp_path / "summary"), "--out", str(tmp_path / "again")]) == 0
     for name in ("report.md", "report.csv"):
         first, second = (tmp_path / where / name for where in ("report", "again"))
         assert first.read_text() == second.read_text()
 
 
-def test_a_digest_takes_in_the_runs_of_several_stores(
+def test_a_summary_takes_in_the_runs_of_several_stores(
     whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second, digest = (tmp_path / name for name in ("first", "second", "digest"))
+    first, second, summary = (tmp_path / name for name in ("first", "second", "summary"))
     for path in Store(whole).paths():
         for store in [first, second] if "seed-0" in path.name else [second]:
             Store(store).put(str(path.relative_to(whole)), path.read_bytes())
     for store, runs in ((first, 4), (second, 8), (first, 8)):
-        assert main(f"report {store} --digest {digest}".split()) == 0
-        assert len(read_digests(digest)) == runs
+        assert main(f"report {store} --summary {summary}".split()) == 0
+        assert len(read_summaries(summary)) == runs
     at_once = tmp_path / "at-once"
-    assert main(f"report {whole} --digest {at_once}".split()) == 0
-    for name in (DIGEST, LINES):
-        assert (digest / name).read_bytes() == (at_once / name).read_bytes()
+    assert main(f"report {whole} --summary {at_once}".split()) == 0
+    for name in (SUMMARIES, LINES):
+        assert (summary / name).read_bytes() == (at_once / name).read_bytes()
     # Of a run that is there already the new one counts.
-    old = [dataclasses.replace(one, overall=one.overall + 1) for one in read_digests(digest)]
-    write_digests(old, digest)
-    assert main(f"report {first} --digest {digest}".split()) == 0
-    new = [now.overall == was.overall for now, was in zip(read_digests(digest), old, strict=True)]
+    old = [dataclasses.replace(one, overall=one.overall + 1) for one in read_summaries(summary)]
+    write_summaries(old, summary)
+    assert main(f"report {first} --summary {summary}".split()) == 0
+    new = [
+        now.overall == was.overall for now, was in zip(read_summaries(summary), old, strict=True)
+    ]
     assert new == [one.seed != 0 for one in old]
-    (digest / DIGEST).write_text("torn")
+    (summary / SUMMARIES).write_text("torn")
     capsys.readouterr()
-    assert main(f"report {whole} --digest {digest}".split()) == 2
-    assert f"the digest in {digest} is damaged" in capsys.readouterr().err
+    assert main(f"report {whole} --summary {summary}".split()) == 2
+    assert f"{summary / SUMMARIES} is not a summary of runs" in capsys.readouterr().err
+
+
+def test_earlier_spellings_of_options_are_accepted(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = []
+    monkeypatch.setattr(processes, "spawn_processes", lambda *given: lines.append(given[0]))
+    line = f"reproduce dst --together 5 --known {whole} --processes 2"
+    assert main(line.split()) == 0
+    assert lines[0][4:6] == ["--max-parallel-runs", "5"]
+    assert lines[0][-2:] == ["--skip-completed", str(whole)]
+    out = tmp_path / "report"
+    assert main(f"report {whole} --out {out} --digest {tmp_path / 'summary'}".split()) == 0
+    assert len(read_summaries(tmp_path / "summary")) == 8
 
 
 def test_processes_are_told_all_that_was_said(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
-    monkeypatch.setattr(processes, "share", lambda *of: told.append(of))
-    said = f"reproduce dst --seeds 3 --together 5 --out a --cells cn-* --known {whole} --steps 8"
+    monkeypatch.setattr(processes, "spawn_processes", lambda *of: told.append(of))
+    said = (
+        "reproduce dst --seeds 3 --max-parallel-runs 5 --out a --cells cn-* "
+        f"--skip-completed {whole} --steps 8"
+    )
     assert main(f"{said} --processes 2".split()) == 0
     assert told == [(said.split(), 2)]
 
@@ -184,8 +214,8 @@ def test_all_cells_of_deep_sea_treasure_end_to_end(tmp_path: Path) -> None:
     line = f"reproduce dst --seeds 2 --steps 2000 --observation features --out {tmp_path}"
     done = run(line)
     assert done.returncode == 0, done.stderr
-    assert "56 runs were trained, 0 were there before" in done.stdout
-    assert "0 runs were trained, 56 were there before" in run(line).stdout
+    assert "56 runs were trained, 0 were skipped" in done.stdout
+    assert "0 runs were trained, 56 were skipped" in run(line).stdout
     report = run(f"report {tmp_path}")
     assert report.returncode == 0, report.stderr
     assert "Not run" not in report.stdout

@@ -1,1 +1,1 @@
-"""The paper's experiments: what it published, to hold results against."""
+"""Experiments: running grids (`runs`), the paper's numbers (`paper`), reports (`report`)."""

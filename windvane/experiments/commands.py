@@ -17,54 +17,60 @@ from windvane.progress import say
 from windvane.training.settings import ObservationName
 
 if TYPE_CHECKING:
-    from windvane.experiments.grid import Grid
-    from windvane.experiments.reproduce import Outcome
+    from windvane.experiments.paper.grids import Grid
+    from windvane.experiments.runs.reproduce import ReproduceResult
     from windvane.training.config import TrainConfig
 
 Name = Annotated[str, tyro.conf.Positional]
 Folder = Annotated[Path, tyro.conf.Positional]
 
 
+def _option(name: str, earlier: str) -> Any:
+    """An option that answers to an earlier spelling, too. Help texts begin with the alias."""
+    return tyro.conf.arg(name=earlier, aliases=[f"--{name}"])
+
+
 @dataclass(frozen=True)
 class Reproduce:
     """Run the cells of the paper's tables: dst, minecart (Table 1), selection (SEL and EXP), naive.
 
-    What is there is skipped, what was cut goes on, what fails is told at the end. Several processes
-    may work on one folder; on a machine with several GPUs there is one process for each.
+    Completed runs are skipped, interrupted runs are resumed, and failed runs are listed at the end.
+    Several processes may work on one folder; on a machine with several GPUs there is one process
+    per GPU.
     """
 
     grid: Name
-    """Which tables: dst, minecart, selection or naive."""
+    """The tables: dst, minecart, selection or naive."""
     cells: tuple[str, ...] = ()
     """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order. Default: all."""
     seeds: int = 10
-    """Runs a cell, seeded 0, 1, 2 and so on."""
+    """Runs per cell, seeded 0, 1, 2 and so on."""
     steps: int | None = None
-    """Steps of every run. Default: the paper's."""
+    """Steps per run. Default: the paper's."""
     observation: ObservationName | None = None
     """What the agents see. Default: pixels, as in the paper."""
     out: Path = Path("out/paper")
     """Folder of the results store."""
-    known: Path | None = None
-    """Folder of another results store, or of a digest of one, such as results/paper: what it has is
-    not begun."""
-    together: int = 20
-    """Most runs side by side in one compiled program."""
+    skip_completed: Annotated[Path | None, _option("skip-completed", "known")] = None
+    """Folder of another results store, or of summaries of one, such as results/paper: runs that it
+    has are skipped."""
+    max_parallel_runs: Annotated[int, _option("max-parallel-runs", "together")] = 20
+    """Most runs that are vmapped in one compiled program."""
     processes: int | None = None
-    """Processes that share the work; several may share a GPU. Default: one a GPU, else one."""
+    """Processes that share the work; several may share a GPU. Default: one per GPU, else one."""
     cluster: str | None = None
     """Address of a Ray cluster to run on, such as auto or ray://head:10001. It needs the extra
     windvane[cluster], here and on every node."""
     list: bool = False
-    """Only say what is there and what is missing."""
+    """Only print which runs are completed and which are missing."""
 
     def run(self, console: Console) -> None:
-        """Run what is missing, and print what came of it."""
-        from windvane.experiments.grid import Grid
-        from windvane.experiments.processes import share, visible_gpus
+        """Train what is missing, and print the result."""
+        from windvane.experiments.paper.grids import Grid
+        from windvane.experiments.runs.processes import spawn_processes, visible_gpus
 
         require_positive_int("--seeds", self.seeds)
-        require_positive_int("--together", self.together)
+        require_positive_int("--max-parallel-runs", self.max_parallel_runs)
         grid = Grid.paper(self.grid).select(self.cells)
         if self.list:
             return self._list(console, grid)
@@ -77,98 +83,100 @@ class Reproduce:
                     f"--processes must be 1 with --cluster, not {processes}: the cluster shares "
                     "the work"
                 )
-            self._missing(grid)  # complains of bad input once, before there are several
-            return share(self._arguments, processes)
-        return self._tell(console, self._reproduce(console, grid))
+            self._missing(grid)  # complains about bad input once, before there are several
+            return spawn_processes(self._arguments, processes)
+        return self._print_result(console, self._reproduce(console, grid))
 
     @property
     def _arguments(self) -> Sequence[str]:
         """The command line of one of several processes."""
-        said = ["reproduce", self.grid, "--seeds", self.seeds, "--together", self.together]
-        said += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
-        said += ["--known", self.known] if self.known is not None else []
+        line = ["reproduce", self.grid, "--seeds", self.seeds]
+        line += ["--max-parallel-runs", self.max_parallel_runs]
+        line += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
+        line += ["--skip-completed", self.skip_completed] if self.skip_completed else []
         for name, value in self._changes.items():
-            said += [f"--{name}", value]
-        return [str(part) for part in said]
+            line += [f"--{name}", value]
+        return [str(part) for part in line]
 
     @property
     def _changes(self) -> dict[str, Any]:
-        """Settings that are not the preset's."""
-        what = {"steps": self.steps, "observation": self.observation}
-        return {name: value for name, value in what.items() if value is not None}
+        """Settings that differ from the preset's."""
+        given = {"steps": self.steps, "observation": self.observation}
+        return {name: value for name, value in given.items() if value is not None}
 
-    def _reproduce(self, console: Console, grid: "Grid") -> "Outcome":
+    def _reproduce(self, console: Console, grid: "Grid") -> "ReproduceResult":
         settings = self._changes | {
             "seeds": self.seeds,
-            "together": self.together,
-            "known": self.known,
+            "max_parallel_runs": self.max_parallel_runs,
+            "completed": self.skip_completed,
         }
         if self.cluster is not None:
-            from windvane.experiments.cluster import reproduce_on
+            from windvane.experiments.runs.cluster import reproduce_on
 
             return reproduce_on(self.cluster, grid, self.out, console=console, **settings)
-        from windvane.experiments.reproduce import reproduce
+        from windvane.experiments.runs.reproduce import reproduce
 
         return reproduce(grid, self.out, console=console, **settings)
 
     def _missing(self, grid: "Grid") -> "list[TrainConfig]":
-        from windvane.experiments.known import missing, places_in
-        from windvane.experiments.store import Store
+        from windvane.experiments.runs.completed import completed_paths, missing
+        from windvane.experiments.runs.store import Store
 
         runs = grid.runs(self.seeds, **self._changes)
-        return missing(runs, Store(self.out), places_in(self.known))
+        return missing(runs, Store(self.out), completed_paths(self.skip_completed))
 
     def _list(self, console: Console, grid: "Grid") -> None:
-        from windvane.experiments.grid import Cell
+        from windvane.experiments.runs.cells import cell_of
 
-        lacking = Counter(Cell(run.agent, run.replay, run.kinds[0]) for run in self._missing(grid))
+        missing = Counter(cell_of(run) for run in self._missing(grid))
         for cell in grid.cells:
-            say(console, f"{cell!s:26} {self.seeds - lacking[cell]} of {self.seeds} runs")
+            say(console, f"{cell!s:26} {self.seeds - missing[cell]} of {self.seeds} runs")
 
-    def _tell(self, console: Console, outcome: "Outcome") -> None:
-        from windvane.experiments.store import Store
+    def _print_result(self, console: Console, result: "ReproduceResult") -> None:
+        from windvane.experiments.runs.store import Store
 
-        say(console, f"{outcome.trained} runs were trained, {outcome.skipped} were there before")
-        for batch in outcome.busy:
-            say(console, f"left to another process: {batch}")
+        say(console, f"{result.trained} runs were trained, {result.skipped} were skipped")
+        for job in result.busy:
+            say(console, f"left to another process: {job}")
         if Store(self.out).paths():
-            say(console, f"written: {self.out}; look at it with: windvane report {self.out}")
-        elif outcome.skipped:
-            say(console, f"nothing is in {self.out}: all of them are in {self.known}")
-        if outcome.failures:
-            whys = "; ".join(f"{batch} ({why})" for batch, why in outcome.failures.items())
+            say(console, f"written: {self.out}; report on it with: windvane report {self.out}")
+        elif result.skipped:
+            say(console, f"nothing is in {self.out}: all of them are in {self.skip_completed}")
+        if result.failures:
+            reasons = "; ".join(f"{job} ({why})" for job, why in result.failures.items())
             raise InputError(
-                f"{len(outcome.failures)} batches failed, and the same command tries them again: "
-                f"{whys}"
+                f"{len(result.failures)} jobs failed, and the same command tries them again: "
+                f"{reasons}"
             )
 
 
 @dataclass(frozen=True)
 class Report:
-    """Print and write the tables and figures of a results store beside the paper's numbers."""
+    """Print and write the tables and figures of a results store, beside the paper's numbers."""
 
     folder: Folder
-    """Folder of a results store, or of a digest of one."""
+    """Folder of a results store, or of summaries of one."""
     out: Path | None = None
     """Folder for the report. Default: report, in the store."""
-    digest: Path | None = None
-    """Folder of a digest, every run in a few numbers and small enough to publish: the runs are
-    added to it, and replace those that were the same."""
+    summary: Annotated[Path | None, _option("summary", "digest")] = None
+    """Folder for summaries of the runs, a few numbers each and small enough to publish: the runs
+    are added to those that are there, and replace equal ones."""
 
     def run(self, console: Console) -> None:
         """Read, print and write."""
-        from windvane.experiments.content import content_figures, copy_examples
-        from windvane.experiments.digest_files import read_digests, write_digests
-        from windvane.experiments.known import digests_in, merged
-        from windvane.experiments.report import print_report, write_report
+        from windvane.experiments.report.content import content_figures, copy_examples
+        from windvane.experiments.report.report import print_report, write_report
+        from windvane.experiments.report.summary_files import read_summaries, write_summaries
+        from windvane.experiments.runs.completed import merged, summaries_in
 
-        digests = digests_in(self.folder)
-        published = [] if self.digest is None else read_digests(self.digest)
-        print_report(console, digests)
+        summaries = summaries_in(self.folder)
+        published = [] if self.summary is None else read_summaries(self.summary)
+        figures = content_figures(self.folder)
+        print_report(console, summaries)
         out = self.folder / "report" if self.out is None else self.out
-        written = write_report(digests, out, content_figures(self.folder))
-        if self.digest is not None:
-            written += write_digests(merged(published, digests), self.digest)
-            written += copy_examples(self.folder, self.digest)
+        written = write_report(summaries, out, figures)
+        if self.summary is not None:
+            written += write_summaries(merged(published, summaries), self.summary)
+            written += copy_examples(self.folder, self.summary)
         for path in written:
             say(console, f"written: {path}")

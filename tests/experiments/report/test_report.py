@@ -1,0 +1,447 @@
+"""Reports: every form has every number, is well formed, and says what is missing."""
+
+import csv
+import dataclasses
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from tests.experiments.synthetic import PROVENANCE, make_cell, make_run, paper_runs
+from windvane.errors import InputError
+from windvane.experiments.paper.published import published_results
+from windvane.experiments.report.csv_table import COLUMNS, to_csv
+from windvane.experiments.report.figures import curve_figure, section_figures
+from windvane.experiments.report.latex import escape, to_latex
+from windvane.experiments.report.layout import Picture
+from windvane.experiments.report.markdown import to_markdown
+from windvane.experiments.report.provenance import provenance_facts
+from windvane.experiments.report.report import print_report, write_report
+from windvane.experiments.report.tables import sections
+from windvane.experiments.report.webpage import to_html
+from windvane.experiments.runs.cells import Cell
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+
+
+class Balance(HTMLParser):
+    """Complains about an element that is not closed, or closed where it was not open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.attributes = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes.extend(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.text.append(data)
+
+
+def parse(page):
+    parser = Balance()
+    parser.feed(page)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+@pytest.fixture(scope="module")
+def both():
+    """All of the paper's cells, by two seeds each."""
+    return sections([*paper_runs("minecart", 2), *paper_runs("dst", 2)])
+
+
+@pytest.fixture(scope="module")
+def some():
+    """A few cells: one that failed, one that the paper does not have, two settings."""
+    return [
+        *make_cell([0.02, 0.03, 0.05]),
+        *make_cell([0.04, 0.05, 0.06], agent="mo", replay="standard"),
+        make_run(0.07, agent="uvfa", failed=True),
+        *make_cell([0.03, 0.04], replay="sel"),
+        *make_cell([0.03, 0.04], observation="features", schedule="regular"),
+    ]
+
+
+# --- every cell, in every form
+
+
+def printed(cell):
+    """A cell of the paper as the forms that are read by people show it."""
+    if (cell.agent, cell.replay) == ("mo", "standard"):
+        return f"paper {cell.regret:.3f}"
+    return f"paper {cell.regret:.3f}, {cell.change:+.2f}%"
+
+
+def in_order(texts, document):
+    """Assert that they all are in the document, one after the other."""
+    at = 0
+    for text in texts:
+        at = document.find(text, at)
+        assert at >= 0, text
+        at += len(text)
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "latex"])
+def test_every_published_cell_is_in_every_form(both, form):
+    if form == "latex":
+        document = to_latex(both).replace("\\%", "%")
+    else:
+        document = to_markdown(both, {}) if form == "markdown" else to_html(both, {})
+    cells = [*published_results(problem="minecart"), *published_results(problem="dst")]
+    assert len(cells) == 216
+    in_order([printed(cell) for cell in cells], document)
+
+
+def test_ours_stands_beside_the_papers():
+    summaries = [
+        *make_cell([0.02, 0.04]),
+        *make_cell([0.06, 0.06], agent="mo", replay="standard"),
+    ]
+    found = sections(summaries)
+    expected = "0.0300 [0.0200, 0.0400]", "-50.0% [-66.7, -33.3]", "paper 0.021, -43.24% ≈"
+    markdown = to_markdown(found, {})
+    assert f"| **{expected[0]}**<br>{expected[1]}<br>{expected[2]}<br>2 seeds |" in markdown
+    assert "| -<br>paper 0.031, -16.22% |" in markdown
+    page = to_html(found, {})
+    divs = "".join(f"<div>{text}</div>" for text in (*expected[1:], "2 seeds"))
+    assert f'<td class="cell meets"><b>{expected[0]}</b>{divs}</td>' in page
+    latex = to_latex(found)
+    assert r"\textbf{0.0300 {[}0.0200, 0.0400{]}}" in latex
+    assert r"-50.0\% {[}-66.7, -33.3{]}" in latex
+
+
+def test_reports_say_which_runs_are_missing_or_odd(some):
+    _, pixels = sections(some)
+    text = to_markdown([pixels], {})
+    [missing] = [line for line in text.splitlines() if line.startswith("Not run: ")]
+    names = missing.removeprefix("Not run: ").removesuffix(".").split("; ")
+    every = {
+        f"{c.schedule} {c.row}{'+DER' if c.replay == 'der' else ''}"
+        for c in published_results(table="table:results-dst")
+    }
+    assert set(names) == every - {"sparse CN+DER", "sparse MO", "sparse UVFA+DER"}
+    assert len(names) == len(set(names))
+    assert (
+        "Fewer than 10 seeds, so that intervals are too narrow or none: "
+        "sparse MO (3); sparse CN+DER (3); sparse UVFA+DER (1)." in text
+    )
+    assert "included in means: sparse UVFA+DER (seed 0)." in text
+    assert "1 seed, 1 failed" in text
+
+
+def test_reports_say_which_tables_are_left_out():
+    found = sections(make_cell([0.2], problem="minecart"))
+    said = "Left out, as no cell was run that only they have: Minecart with SEL and EXP, sparse"
+    for document in (to_markdown(found, {}), to_html(found, {}), to_latex(found)):
+        assert document.count(said) == 1
+    assert "Left out" not in to_markdown(sections(make_cell([0.02])), {})
+
+
+def test_reports_count_the_orders():
+    """The paper has CN+DER before MO in both periods; here only overall."""
+    summaries = [
+        *make_cell([0.02, 0.03], last=0.5),
+        *make_cell([0.05, 0.06], agent="mo", replay="standard", last=0.4),
+    ]
+    sentence = (
+        "Of 2 pairs that the paper puts in an order: 1 hold, 0 go in the same direction but not "
+        "significantly, 0 go in the other direction but not significantly, 1 are reversed."
+    )
+    text = to_markdown(sections(summaries), {})
+    assert sentence in text
+    line = "| sparse, last 25,000 steps | CN+DER < MO | reversed | +0.018 | "
+    assert f"{line}-0.1000 [-0.1000, -0.1000] |" in text
+    assert sentence in "".join(parse(to_html(sections(summaries), {})).text)
+
+
+# --- LaTeX
+
+
+def test_special_characters_are_escaped():
+    assert escape("50% of a_b & {c} #1 $2") == r"50\% of a\_b \& \{c\} \#1 \$2"
+    assert escape("a\\b~c^d") == r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d"
+    assert escape("[1] < 2 > 0 ≈ 1") == r"{[}1{]} $<$ 2 $>$ 0 $\approx$ 1"
+
+
+def test_latex_is_well_formed(both, some):
+    odd = make_cell([0.02], learning_rate=0.5, provenance=PROVENANCE | {"device": "A_B & 100% #1"})
+    for found in (both, sections(some), sections(odd)):
+        text = to_latex(found)
+        assert text.isascii()
+        body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+        bare = re.sub(r"\\[\\{}$&#_%]", "", body)  # without what is escaped
+        assert not set(bare) & set("%#^~")
+        assert "_" not in bare
+        depth = np.cumsum([{"{": 1, "}": -1}.get(character, 0) for character in bare])
+        assert depth.min() >= 0
+        assert depth[-1] == 0
+        assert bare.count("$") % 2 == 0
+        stack = []
+        for kind, name in re.findall(r"\\(begin|end)\{([a-z*]+)\}", body):
+            assert kind == "begin" or stack.pop() == name
+            stack.extend([name] if kind == "begin" else [])
+        assert stack == []
+    assert r"Device: A\_B \& 100\% \#1" in text
+    assert r"\subsection*{Deep Sea Treasure, learning\_rate 0.5}" in text
+
+
+def test_lines_of_a_latex_table_fill_its_columns(both, some):
+    for found in (both, sections(some)):
+        tables = re.findall(
+            r"\\begin\{tabular\}\{(.*?)\}\n(.*?)\\end\{tabular\}", to_latex(found), re.S
+        )
+        assert len(tables) == sum(len(section.tables) for section in found)
+        for columns, body in tables:
+            for line in body.strip().splitlines():
+                if line.startswith((r"\hline", r"\cline")):
+                    continue
+                assert line.endswith(r" \\")
+                spans = [int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d)\}", line)]
+                assert len(re.findall(r"(?<!\\)&", line)) + sum(spans) == columns.count("l") - 1
+
+
+def test_labels_of_latex_tables_differ(some):
+    labels = re.findall(r"\\label\{(.*?)\}", to_latex(sections(some)))
+    assert len(set(labels)) == len(labels) == 3
+
+
+# --- CSV
+
+
+def test_csv_has_all_digits_of_every_cell(both):
+    lines = list(csv.DictReader(to_csv(both).splitlines()))
+    assert tuple(lines[0]) == COLUMNS
+    cells = [(section, t, cell) for section in both for t in section.tables for cell in t.cells]
+    assert len(lines) == len(cells) == 216
+
+    def number(text):
+        return float(text) if text else None
+
+    for line, (section, table, cell) in zip(lines, cells, strict=True):
+        assert (line["problem"], line["setting"], line["table"]) == (
+            (section.problem, "", table.label)
+        )
+        for name in ("schedule", "agent", "replay", "period"):
+            assert line[name] == getattr(cell, name)
+        assert (int(line["seeds"]), int(line["failed"])) == (2, 0)
+        ends = [number(line[name]) for name in ("mean", "low", "high")]
+        assert ends == [cell.mean.value, cell.mean.low, cell.mean.high]
+        ends = [number(line[name]) for name in ("change", "change_low", "change_high")]
+        change = cell.change
+        assert ends == ([None] * 3 if change is None else [change.value, change.low, change.high])
+        assert number(line["paper"]) == cell.paper
+        assert number(line["paper_change"]) == cell.paper_change
+
+
+def test_csv_tells_settings_apart_and_leaves_the_unknown_empty(some):
+    lines = list(csv.DictReader(to_csv(sections(some)).splitlines()))
+    settings = {"observation=features", "observation=pixels"}
+    assert {line["setting"] for line in lines} == settings
+    unknown = [line for line in lines if line["seeds"] == "0"]
+    assert all(not line["mean"] and not line["change_high"] for line in unknown)
+    [failed] = [line for line in lines if line["failed"] == "1" and line["period"] == "last"]
+    assert (failed["agent"], failed["mean"], failed["low"]) == ("uvfa", "0.07", "")
+    assert [line["paper"] for line in lines if line["table"] == "extra"] == ["", ""]
+
+
+# --- HTML
+
+
+def test_html_is_well_formed_and_needs_nothing_else(both, some, tmp_path):
+    picture = Picture(tmp_path / "picture.png", "a < b & c")
+    picture.path.write_bytes(b"not really an image")
+    for found in (both, sections(some)):
+        page = to_html(found, {found[0].title: [picture]})
+        parser = parse(page)
+        assert "http" not in page
+        assert "@import" not in page
+        assert "url(" not in page
+        links = [value for name, value in parser.attributes if name in ("src", "href")]
+        assert len(links) == 1
+        assert links[0].startswith("data:image/png;base64,")
+
+
+def test_html_shows_any_text_as_it_is():
+    provenance = PROVENANCE | {"device": "<b>A & B</b>"}
+    page = to_html(sections(make_cell([0.02], provenance=provenance)), {})
+    assert "<b>A" not in page
+    assert "<b>A & B</b>" in parse(page).text
+
+
+# --- where runs come from
+
+
+def test_provenance_names_what_differs_and_adds_up_the_time():
+    """Twice ten runs in parallel, which took 20 seconds and 40 seconds."""
+    early = [make_run(0.02, seed=seed) for seed in range(10)]
+    later = PROVENANCE | {"commit": "def456", "date": "2025-02-03", "seconds": 40.0}
+    late = [make_run(0.02, seed=seed, provenance=later) for seed in range(10, 20)]
+    known = provenance_facts([*late, *early])
+    assert known["Runs"] == "20"
+    assert known["Commit"] == "abc123, def456"
+    assert known["Device"] == "CPU"
+    assert known["Date"] == "2025-01-01 to 2025-02-03"
+    assert known["Seconds"] == "60 in all"
+    assert provenance_facts([make_run(0.02, provenance={})]) == {"Runs": "1"}
+
+
+# --- figures
+
+
+def test_a_figure_has_a_panel_for_each_kind_of_weights_that_was_run():
+    [section] = sections([*make_cell([0.02, 0.03]), *make_cell([0.02], schedule="regular")])
+    figures = section_figures(section)
+    assert list(figures) == ["regret", "adaptation"]
+    sparse, regular = figures["regret"].axes
+    assert sparse.get_title() == "sparse weight changes"
+    assert regular.get_title() == "regular weight changes"
+    # Nineteen changes within 100,000 steps, and one curve, with a band only of several runs.
+    assert (len(sparse.lines), len(sparse.collections)) == (20, 1)
+    assert (len(regular.lines), len(regular.collections)) == (1, 0)
+    one = curve_figure(section, {Cell("cn", "der", "regular")})
+    assert [axes.get_title() for axes in one.axes] == ["regular weight changes"]
+
+
+def test_curves_are_the_mean_over_all_the_steps():
+    """The curves of runs grow evenly to a hundred times their regret."""
+    [section] = sections(make_cell([0.02, 0.04], schedule="regular", steps=2_000))
+    [axes] = section_figures(section)["regret"].axes
+    x, y = axes.lines[0].get_data()
+    np.testing.assert_allclose(x[[0, 1, -1]], [0, 10, 2_000])
+    np.testing.assert_allclose(y, np.linspace(0, 3, 201))
+    assert axes.lines[0].get_linestyle() == "--"
+
+
+def test_how_regret_falls_after_a_change_of_weights():
+    """Ten points a period of 5,000 steps. After a change regret is 1, then 0 until the next; in the
+    first half of the training it is 9 more at every point, which does not count.
+    """
+    after = np.tile([1.0] + [0.0] * 9, 20) + np.repeat([9.0, 0.0], 100)
+    once, thrice = (
+        dataclasses.replace(make_run(0.1, seed=seed), curve=np.cumsum(factor * after))
+        for seed, factor in ((0, 1), (1, 3))
+    )
+    nothing = dataclasses.replace(make_run(np.nan, seed=2), episodes=0, curve=np.zeros(200))
+    [section] = sections([once, thrice, nothing, *make_cell([0.1], schedule="regular")])
+    [axes] = section_figures(section)["adaptation"].axes
+    [line] = axes.lines
+    x, y = line.get_data()
+    np.testing.assert_allclose(x, 250 + 500 * np.arange(10))
+    np.testing.assert_allclose(y, [(1 + 3) / 2 * 2] + [0] * 9)  # of 500 steps, so twice that
+    assert len(axes.collections) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "regular"},
+        {"weights_every": 2_700},  # not where points are
+        {"weights_every": 1_500},  # three points in between
+        {"weights_every": 50_000},  # a single change
+        {"weights_every": 20, "steps": 100},  # more points than steps
+    ],
+)
+def test_changes_that_cannot_be_seen_have_no_figure(changes):
+    [section] = sections(make_cell([0.1, 0.2], **changes))
+    assert "adaptation" not in section_figures(section)
+
+
+def test_other_replays_have_a_figure_of_their_own():
+    summaries = [*make_cell([0.2], problem="minecart")]
+    summaries += make_cell([0.3], problem="minecart", replay="exp")
+    summaries += make_cell([0.4], problem="minecart", replay="standard", agent="naive")
+    [section] = sections(summaries)
+    figures = section_figures(section)
+    curves = {name: len(figure.axes[0].lines) for name, figure in figures.items()}
+    assert curves == {"regret": 19 + 1, "replays": 19 + 3, "adaptation": 1}
+    labels = [text.get_text().strip() for text in figures["replays"].legends[0].get_texts()]
+    assert labels == ["CN", "NAIVE", "", "Standard ER", "DER", "EXP"]
+
+
+# --- files and the terminal
+
+
+def test_a_report_is_written_and_can_be_written_again(some, tmp_path):
+    paths = write_report(some, tmp_path / "new" / "report")
+    names = ["report.md", "report.tex", "report.csv", "report.html"]
+    shown = ["regret", "2-regret", "2-replays", "2-adaptation"]
+    figures = [f"dst-{name}.png" for name in shown]
+    assert [path.name for path in paths] == names + figures
+    assert sorted(path.name for path in (tmp_path / "new" / "report").iterdir()) == sorted(
+        names + figures
+    )
+    for path in paths[4:]:
+        with Image.open(path) as image:
+            assert image.width > 500
+        assert f"]({path.name})" in paths[0].read_text()
+    assert parse(paths[3].read_text()).attributes.count(("class", "wide")) > 3
+    assert paths[3].read_text().count("data:image/png") == len(figures)
+    before = [path.read_bytes() for path in paths]
+    assert write_report(some[::-1], tmp_path / "new" / "report") == paths
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_nothing_to_report_is_one_sentence(tmp_path):
+    for report in (
+        lambda: write_report([], tmp_path / "report"),
+        lambda: print_report(Console(), []),
+    ):
+        with pytest.raises(InputError) as error:
+            report()
+        assert str(error.value) == "there is nothing to report: no run is finished"
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*file"):
+        write_report(make_cell([0.02]), tmp_path / "file")
+
+
+def test_the_terminal_shows_what_was_run(some):
+    console = Console(width=150, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_report(console, some)
+    text = console.export_text()
+    console.file.close()
+    assert "Deep Sea Treasure, observation features" in text
+    assert "0.0333 [0.0200, 0.0500]" in text
+    assert "(paper 0.021, -43.24% ≈)" in text
+    assert "Not run: sparse NAIVE;" in text
+    assert not re.search(r"sparse +│ MN", text)
+    assert "Of 6 pairs that the paper puts in an order" in text
+
+
+def test_many_contrary_pairs_are_shortened_on_the_terminal(capsys):
+    """The paper's numbers upside down."""
+    summaries = [
+        make_run(0.2 - run.overall, agent=run.cell[0], replay=run.cell[1], schedule=run.cell[2])
+        for run in paper_runs("dst", 1)
+    ]
+    print_report(Console(width=150), summaries)
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^  other direction", said, re.M)) == 10
+    [more] = re.findall(r"and (\d+) more pairs in the other direction", said)
+    assert int(more) > 100
+
+
+def test_reports_need_neither_the_command_line_nor_tables_of_episodes():
+    """Tyro and Polars take their time to import."""
+    code = (
+        "import sys, windvane.experiments.report.report; "
+        "print([name for name in ('tyro', 'polars') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

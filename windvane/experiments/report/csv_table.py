@@ -1,0 +1,41 @@
+"""A report as CSV: a line for every cell and period of every table, with all digits."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from windvane.experiments.report.statistics import Estimate
+from windvane.experiments.report.tables import Section
+
+COLUMNS = (
+    "problem", "setting", "table", "schedule", "agent", "replay", "period", "seeds", "failed",
+    "mean", "low", "high", "change", "change_low", "change_high", "paper", "paper_change",
+)  # fmt: skip
+"""`setting` has what differs from the paper, such as "observation=features steps=1000". `table` is
+the paper's label, `extra` for other regrets, or `utility` for scalarised returns; means are of
+regrets in all tables but the last. The number of `failed` runs is part of that of `seeds`. What is
+not known is empty."""
+
+
+def to_csv(sections: Sequence[Section]) -> str:
+    """The tables, with a header."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for section in sections:
+        setting = " ".join(f"{name}={value}" for name, value in section.setting.items())
+        for table in section.tables:
+            for cell in table.cells:
+                names = (cell.schedule, cell.agent, cell.replay, cell.period)
+                numbers = (*_numbers(cell.mean), *_numbers(cell.change))
+                counts = (len(cell.seeds), len(cell.failed))
+                paper = (cell.paper, cell.paper_change)
+                line = (section.problem, setting, table.label, *names, *counts, *numbers, *paper)
+                writer.writerow(line)
+    return file.getvalue()
+
+
+def _numbers(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    if estimate is None:
+        return None, None, None
+    return estimate.value, estimate.low, estimate.high

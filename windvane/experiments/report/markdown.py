@@ -1,0 +1,67 @@
+"""A report as Markdown, for a repository's pages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from windvane.experiments.paper.orderings import contrary
+from windvane.experiments.report.layout import (
+    CAVEAT,
+    MISSING,
+    PAIR_HEADER,
+    CellText,
+    Picture,
+    absent_text,
+    lay_out,
+    legend,
+    notes,
+    pair_texts,
+    report_title,
+    verdict_text,
+)
+from windvane.experiments.report.provenance import provenance_facts
+from windvane.experiments.report.tables import ResultTable, Section
+
+
+def to_markdown(sections: Sequence[Section], figures: Mapping[str, Sequence[Picture]]) -> str:
+    """The report; `figures` are by the title of a section."""
+    parts = [f"# {report_title(sections)}"]
+    if any(section.has_paper for section in sections):
+        parts.append(CAVEAT)
+    for section in sections:
+        parts.extend([f"## {section.title}", legend(section)])
+        for table in section.tables:
+            parts.extend(_table(section, table))
+        if section.absent:
+            parts.append(absent_text(section))
+        for picture in figures.get(section.title, ()):
+            parts.extend([f"![{picture.caption}]({picture.path.name})", picture.caption])
+        facts = provenance_facts(section.summaries).items()
+        parts.append("\n".join(f"- {name}: {value}" for name, value in facts))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(section: Section, table: ResultTable) -> list[str]:
+    laid_out = lay_out(section, table)
+    header = ["Schedule", "Algorithm", *(f"{period}, {er}" for period, er in laid_out.columns)]
+    rows = [
+        [row.schedule, row.name, *(_cell(cell) for cell in row.cells)] for row in laid_out.rows
+    ]  # fmt: skip
+    parts = [f"### {table.title}", pipes(header, rows), *notes(table)]
+    if table.is_paper:
+        parts.append(verdict_text(table.orderings))
+    pairs = [pair_texts(section, pair) for pair in contrary(table.orderings)]
+    if pairs:
+        parts.extend(["Pairs in the other direction:", pipes(PAIR_HEADER, pairs)])
+    return parts
+
+
+def _cell(cell: CellText | None) -> str:
+    if cell is None:
+        return MISSING
+    ours = f"**{cell.ours}**" if cell.best else cell.ours
+    return "<br>".join(line for line in (ours, cell.change, cell.paper, cell.runs) if line)
+
+
+def pipes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

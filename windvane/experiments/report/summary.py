@@ -1,0 +1,66 @@
+"""A finished run in a few numbers: its cell, its regret or utility, its curves. Reports are made
+of these.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from windvane.experiments.runs.cells import Cell, cell_of
+from windvane.training.config import TrainConfig
+
+POINTS = 200
+"""Points of a curve: a run's steps are split into as many windows of equal length."""
+
+Measure = Literal["regret", "utility"]
+"""What a report is about: the regret where the optimum is known, else the scalarised return."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run: one seed of one cell. What is not known is NaN, a curve that is not known None."""
+
+    config: TrainConfig
+    """Of this run alone: one seed, one schedule."""
+    failed: bool
+    """Whether it diverged: its loss or gradient was not finite, and it stopped learning."""
+    episodes: int
+    overall: float
+    """Mean regret of all episodes."""
+    last: float
+    """Mean regret of the episodes that ended in the last quarter of the steps."""
+    curve: Float[np.ndarray, " points"]
+    """Regret added up over the episodes that ended in the first k/POINTS of the steps, for k from
+    1 to POINTS."""
+    provenance: dict[str, Any]
+    """How it came about: version, commit, device, jax, date, seconds."""
+    overall_utility: float = math.nan
+    """Mean utility of all episodes, which is their return scalarised by their weights."""
+    last_utility: float = math.nan
+    """Mean utility of the episodes that ended in the last quarter of the steps."""
+    utility_curve: Float[np.ndarray, " points"] | None = None
+    """Mean utility of the episodes that ended in each of the POINTS windows."""
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.config.seed_numbers[0]
+
+    @property
+    def cell(self) -> Cell:
+        """The cell of a table: agent, replay, schedule."""
+        return cell_of(self.config)
+
+    @property
+    def schedule(self) -> str:
+        """The schedule of the weights."""
+        return self.cell.schedule
+
+    def value(self, measure: str, period: str) -> float:
+        """The mean of a measure over a period."""
+        if measure == "regret":
+            return self.overall if period == "overall" else self.last
+        return self.overall_utility if period == "overall" else self.last_utility

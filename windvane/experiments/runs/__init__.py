@@ -1,0 +1,1 @@
+"""Running experiments: jobs, processes and clusters, and the store that their runs go into."""

@@ -1,0 +1,188 @@
+"""Jobs: runs that are trained in parallel in one compiled program, interruptible and resumable.
+
+Runs share a program where they differ in seeds and schedules alone. A job under way is a file
+`work/NAME.json` with its configuration, a training folder `work/NAME` and, after an interruption,
+the seconds that it has taken; all are removed once its runs are in the store. A process holds the
+file of its job locked, so that other processes skip it.
+"""
+
+import json
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+
+from windvane.errors import InputError
+from windvane.experiments.runs.cells import (
+    SCHEDULES,
+    program_settings,
+    rank,
+    schedules_of,
+    with_runs,
+)
+from windvane.experiments.runs.completed import missing
+from windvane.experiments.runs.paths import short_hash, slug
+from windvane.experiments.runs.provenance import provenance
+from windvane.experiments.runs.store import Store
+from windvane.files import atomic_write, file_lock, make_folder, write_new
+from windvane.training.config import TrainConfig
+from windvane.runs.records import Records
+from windvane.runs.result import Result
+from windvane.runs.runner import CONFIG, resume, train
+
+WORK = "work"
+ELAPSED = ".seconds"
+"""Suffix of the file with the seconds that a job had taken when it was interrupted."""
+ERROR = ".error"
+"""Suffix of the file with the traceback of a job that failed."""
+MAX_PARALLEL_RUNS = 20
+"""Runs in one program; an accelerator gains little from more."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs that are trained in parallel."""
+
+    config: TrainConfig
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique."""
+        config = self.config
+        names = slug(f"{config.env}-{config.agent}-{config.replay}")
+        return f"{names}-{short_hash(config.to_json())}"
+
+    def path(self, store: Store) -> Path:
+        """The file of the job while it is under way; its training folder has the same stem."""
+        return store.folder / WORK / f"{self.name}.json"
+
+    def __str__(self) -> str:
+        config = self.config
+        seeds = ", ".join(map(str, config.seed_numbers))
+        schedules = " and ".join(schedules_of(config))
+        return f"{config.agent}, {config.replay}: {schedules}, seeds {seeds}"
+
+
+def plan_jobs(
+    store: Store,
+    runs: Iterable[TrainConfig],
+    max_parallel_runs: int = MAX_PARALLEL_RUNS,
+    completed: Container[Path] = (),
+) -> list[Job]:
+    """The jobs that are left: unfinished ones, then new ones for all other runs that are missing
+    from the store and from the `completed` relative paths.
+    """
+    runs = list(runs)
+    unfinished = unfinished_jobs(store, runs)
+    planned = {run for job in unfinished for run in job.config.runs}
+    others = (run for run in missing(runs, store, completed) if run not in planned)
+    return unfinished + make_jobs(others, max_parallel_runs)
+
+
+def make_jobs(runs: Iterable[TrainConfig], max_parallel_runs: int = MAX_PARALLEL_RUNS) -> list[Job]:
+    """Sort runs into jobs: schedules share one where they have the same seeds."""
+    programs: dict[str, list[TrainConfig]] = defaultdict(list)
+    for run in runs:
+        programs[json.dumps(program_settings(run), sort_keys=True)].append(run)
+    return [job for program in programs.values() for job in _jobs_of(program, max_parallel_runs)]
+
+
+def _jobs_of(runs: list[TrainConfig], max_parallel_runs: int) -> Iterator[Job]:
+    """The jobs of runs that can share a program."""
+    seeds_by_schedule: dict[str, list[int]] = defaultdict(list)
+    for run in runs:
+        seeds_by_schedule[schedules_of(run)[0]].extend(run.seed_numbers)
+    schedules_by_seeds: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for schedule, seeds in seeds_by_schedule.items():
+        schedules_by_seeds[tuple(seeds)].append(schedule)
+    for seeds, schedules in schedules_by_seeds.items():
+        fit = len(schedules) <= max_parallel_runs
+        for group in [schedules] if fit else [[schedule] for schedule in schedules]:
+            ordered = sorted(group, key=lambda name: rank(SCHEDULES, name))
+            size = max_parallel_runs // len(group)
+            for first in range(0, len(seeds), size):
+                yield Job(with_runs(runs[0], ordered, seeds[first : first + size]))
+
+
+def unfinished_jobs(store: Store, runs: Iterable[TrainConfig]) -> list[Job]:
+    """Jobs under way that have some of these runs. They are finished as they are: an interruption
+    does not change which runs are trained in parallel.
+    """
+    wanted = set(runs)
+    found = []
+    for path in sorted((store.folder / WORK).glob("*.json")):
+        try:
+            job = Job(TrainConfig.load(path))
+        except InputError:  # another process has just finished it
+            continue
+        if wanted & set(job.config.runs):
+            found.append(job)
+            wanted -= set(job.config.runs)
+    return found
+
+
+def run_job(job: Job, store: Store, console: Console | None = None) -> None:
+    """Train a job, or resume it, and put its runs into the store."""
+    make_folder(store.folder / WORK)
+    path = job.path(store)
+    if not path.exists():
+        text = json.dumps(job.config.to_json(), indent=2) + "\n"
+        write_new(path, lambda file: file.write(text.encode()))
+    with file_lock(path):
+        if all(map(store.has, job.config.runs)):
+            return _clean_up(store, job)
+        folder, elapsed = path.with_suffix(""), path.with_suffix(ELAPSED)
+        began = time.monotonic() - _read_seconds(elapsed)
+        try:
+            if (folder / CONFIG).exists():
+                result = resume(folder, console=console)
+            else:
+                result = train(job.config, out=folder, console=console)
+        except KeyboardInterrupt:
+            seconds = str(time.monotonic() - began)
+            atomic_write(elapsed, lambda file: file.write(seconds.encode()))
+            raise
+        _store_runs(job, result, store, time.monotonic() - began)
+        return _clean_up(store, job)
+
+
+def _read_seconds(path: Path) -> float:
+    """The seconds in a file; 0 without it, or where it holds something else."""
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _store_runs(job: Job, result: Result, store: Store, seconds: float) -> None:
+    runs = job.config.runs
+    source = provenance(result.config)
+    source |= {"parallel_runs": len(runs), "seconds": round(seconds, 1)}
+    records = pl.DataFrame(result.records)
+    content = None if result.content is None else pl.DataFrame(result.content)
+    for number, run in enumerate(runs):
+        if store.has(run):  # by another process, or before an interruption
+            continue
+        if content is not None:
+            store.write_content(run, _rows_of(content, number))
+        store.write(run, _rows_of(records, number), number in result.failed, source)
+
+
+def _rows_of(records: pl.DataFrame, number: int) -> Records:
+    """The rows of one run, as columns."""
+    rows = records.filter(pl.col("run") == number)
+    return {name: rows[name].to_numpy() for name in rows.columns}
+
+
+def _clean_up(store: Store, job: Job) -> None:
+    """Remove the files of a finished job."""
+    path = job.path(store)
+    shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+    for suffix in (ERROR, ELAPSED):
+        path.with_suffix(suffix).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)

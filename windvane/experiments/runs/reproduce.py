@@ -1,0 +1,108 @@
+"""Running a grid: missing runs are trained, completed ones skipped, interrupted ones resumed."""
+
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from windvane.errors import in_one_line
+from windvane.experiments.paper.grids import Grid
+from windvane.experiments.runs.completed import completed_paths, missing
+from windvane.experiments.runs.jobs import (
+    ERROR,
+    MAX_PARALLEL_RUNS,
+    WORK,
+    Job,
+    plan_jobs,
+    run_job,
+)
+from windvane.experiments.runs.provenance import commit
+from windvane.experiments.runs.store import Store
+from windvane.files import BusyError, make_folder, atomic_write
+from windvane.progress import say
+from windvane.runs.stopping import TrainingStopped, stop_request
+
+RESUME_HINT = "stopped; the same command resumes where it was"
+
+
+@dataclass
+class ReproduceResult:
+    """How many runs of a grid were trained, and which jobs failed; jobs by their descriptions."""
+
+    skipped: int = 0
+    """Runs that were completed before."""
+    trained: int = 0
+    """Runs that were trained now."""
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a job failed."""
+    busy: list[str] = field(default_factory=list)
+    """Jobs that another process is running."""
+
+
+def reproduce(
+    grid: Grid,
+    out: str | Path,
+    *,
+    seeds: int | tuple[int, ...] = 10,
+    max_parallel_runs: int = MAX_PARALLEL_RUNS,
+    completed: str | Path | None = None,
+    console: Console | None = None,
+    **settings: Any,
+) -> ReproduceResult:
+    """Train every run of a grid that is missing from the store at `out`.
+
+    `settings` replace those of the grid's preset. Runs that the store or the summaries in the
+    folder `completed` have are skipped, too. An interruption (Ctrl-C, SIGTERM) writes a checkpoint,
+    and the same call resumes from it, or after a crash from the last one. A job that fails is
+    listed in the result, and the others are run.
+    """
+    console = console or Console(quiet=True)
+    store, runs = Store(Path(out)), grid.runs(seeds, **settings)
+    skipped = completed_paths(completed)
+    make_folder(store.folder / WORK)
+    commit()  # before anything is trained, as the files may change meanwhile
+    jobs = plan_jobs(store, runs, max_parallel_runs, skipped)
+    planned = {run for job in jobs for run in job.config.runs}
+    there = sum(store.has(run) or run not in planned for run in runs)
+    result, tried = ReproduceResult(skipped=there), set()
+    with stop_request() as stop:
+        # Planned again before every job: other processes may have finished some.
+        while jobs := [
+            job
+            for job in plan_jobs(store, runs, max_parallel_runs, skipped)
+            if job.name not in tried
+        ]:
+            if stop.asked:
+                raise TrainingStopped(RESUME_HINT)
+            job = jobs[0]
+            tried.add(job.name)
+            say(console, f"job {len(tried)} of {len(tried) + len(jobs) - 1}: {job}")
+            _try_job(job, store, console, result)
+    return result
+
+
+def _try_job(job: Job, store: Store, console: Console, result: ReproduceResult) -> None:
+    """Run a job; whatever comes of it goes into the result."""
+    new = len(missing(job.config.runs, store))
+    try:
+        run_job(job, store, console)
+    except TrainingStopped as stop:
+        raise TrainingStopped(RESUME_HINT) from stop
+    except BusyError:
+        result.busy.append(str(job))
+    except Exception as error:
+        reason = in_one_line(error)
+        result.failures[str(job)] = f"{reason}; see {_write_error(store, job)}"
+        say(console, f"failed: {reason}")
+    else:
+        result.trained += new
+
+
+def _write_error(store: Store, job: Job) -> Path:
+    """Write the traceback of the error that is being handled."""
+    path = job.path(store).with_suffix(ERROR)
+    text = traceback.format_exc()
+    atomic_write(path, lambda file: file.write(text.encode()))
+    return path
