@@ -20,6 +20,20 @@ def test_without_torch_its_example_says_so() -> None:
     assert "needs PyTorch" in done.stderr
 
 
+def test_the_template_in_the_docs_is_the_example() -> None:
+    page = (EXAMPLES.parent / "docs" / "environments.md").read_text()
+    blocks = [block.partition("```")[0] for block in page.split("```python\n")]
+    template = next(block for block in blocks if block.startswith("class VanState"))
+    assert template in (EXAMPLES / "native_environment.py").read_text()
+
+
+def test_an_environment_of_one_s_own_runs() -> None:
+    command = [sys.executable, "-m", "examples.native_environment"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=EXAMPLES.parent)
+    assert done.returncode == 0, done.stderr
+    assert "slow: parcels 1.00, energy" in done.stdout
+
+
 @pytest.mark.slow
 def test_what_a_buffer_holds_is_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "content.png"

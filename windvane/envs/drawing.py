@@ -1,7 +1,7 @@
 """A small anti-aliased rasteriser in pure JAX: coverage of simple shapes, blended onto a canvas.
 
 Coordinates are fractions of the picture (x to the right, y down), so one drawing serves every
-size. A shape is an array of coverages in [0, 1], one a pixel; it may be traced and batched.
+size. A shape is an array of coverages in [0, 1], one per pixel; it may be traced and batched.
 """
 
 from typing import NamedTuple

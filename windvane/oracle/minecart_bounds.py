@@ -85,7 +85,7 @@ class PoseGrid(NamedTuple):
         return self.relax(self.unreachable(), self.comes_home)
 
     def steps_via_mine(self, mine: np.ndarray, steps_after: UInt8[Array, "*rows cells"]) -> Table:
-        """Bound on the steps to stop in a mine and then go on for `steps_after`.
+        """Bound on the steps to stop in a mine and then continue for `steps_after`.
 
         A whole table of `steps_after` means that what accelerations are left may be used there;
         a single row, that the way after the mine has accelerations of its own.
