@@ -28,8 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.replay import Turns, processor, say, table
+from windvane.agents.core import TransitionBatch
+from windvane.training.build import build
 from windvane.training.config import TrainConfig
-from windvane.training.loop import RunState, Trainer, run_chunk
+from windvane.training.fused import ChunkSpec, FusedDriver, RunState, run_chunk
 
 INTERVAL, PEER_VERSION = 4, "1.3.0"
 DER, STANDARD, FLOOR = "Windvane, CN + DER", "Windvane, CN + standard replay", "the floor"
@@ -84,9 +86,9 @@ class Ours:
     """Windvane, `runs` runs side by side in compiled loops."""
 
     def __init__(self, config: TrainConfig, cycles: int, runs: int = 1):
-        self.trainer, self.cycles, self.step = config.build(), cycles, 0
-        state = eqx.filter_jit(eqx.filter_vmap(self.trainer.init))(jnp.arange(runs))
-        # Equal parts may be one array, which cannot be given up twice.
+        self.driver, self.cycles, self.step = build(config).session().driver, cycles, 0  # type: ignore
+        state = eqx.filter_jit(eqx.filter_vmap(self.driver.init))(jnp.arange(runs))
+        # Equal parts may be one array, which cannot be donated twice.
         self.runs: RunState = jax.tree.map(jnp.copy, state)
 
     def fill(self, steps: int) -> None:
@@ -108,27 +110,28 @@ class Ours:
     def update(self) -> float:
         """Seconds of an update, for all runs together."""
         began = time.perf_counter()
-        what = self.trainer, jnp.asarray(self.step), self.cycles
+        what = self.driver, jnp.asarray(self.step), self.cycles
         self.runs = jax.block_until_ready(learn_only(what, self.runs))
         return (time.perf_counter() - began) / self.cycles
 
     def failed(self) -> bool:
-        """Whether a run has come to nonsense."""
-        return bool(self.runs.failed.any())
+        """Whether a run has diverged."""
+        return bool(self.runs.learner.failed.any())
 
     def _advance(self, cycles: int, learning: bool) -> None:
-        what = self.trainer, jnp.asarray(self.step), cycles, learning
-        self.runs, _ = jax.block_until_ready(run_chunk(what, self.runs))
+        program = self.driver, ChunkSpec(jnp.asarray(self.step), cycles, learning)
+        self.runs, _ = jax.block_until_ready(run_chunk(program, self.runs))
         self.step += cycles * INTERVAL
 
 
 @eqx.filter_jit(donate="all-except-first")
-def learn_only(what: tuple[Trainer, jax.Array, int], runs: RunState) -> RunState:
-    """Some updates and nothing between them; `what` is (trainer, first, updates)."""
-    trainer, first, updates = what
+def learn_only(what: tuple[FusedDriver, jax.Array, int], runs: RunState) -> RunState:
+    """Some updates and nothing between them; `what` is (driver, first, updates)."""
+    driver, first, updates = what
 
     def one(runs: RunState, step: jax.Array) -> tuple[RunState, None]:
-        return jax.vmap(trainer.learn, (0, None))(runs, step), None
+        learned = jax.vmap(driver.learner.learn, (0, None))(runs.learner, step)
+        return eqx.tree_at(lambda r: r.learner, runs, learned), None
 
     return jax.lax.scan(one, runs, first + jnp.arange(updates))[0]
 
@@ -147,22 +150,23 @@ class Product(NamedTuple):
         return 2 * int(np.prod(self.left.shape) * np.prod(rest))
 
 
-def products(trainer: Trainer) -> list[Product]:
+def products(driver: FusedDriver) -> list[Product]:
     """Those of one update of one run: `Agent.loss` and its gradient."""
     shape = jax.ShapeDtypeStruct
-    online = jax.eval_shape(trainer.init, shape((), jnp.int32)).online
-    size, objectives = trainer.settings.batch_size, trainer.env.num_objectives
-    moments = (online.stack + 1, size, *online.encoder.moment)
-    batch = (
-        shape(moments, jnp.uint8 if trainer.env.observation == "pixels" else jnp.float32),
+    learner = driver.learner
+    online = jax.eval_shape(driver.init, shape((), jnp.int32)).learner.online
+    size, objectives = learner.hyperparameters.batch_size, learner.spec.num_objectives
+    frames = (online.stack + 1, size, *learner.spec.frame.shape)
+    batch = TransitionBatch(
+        shape(frames, learner.spec.frame.dtype),
         shape((size,), jnp.int32),
         shape((size, objectives), jnp.float32),
         shape((size,), jnp.bool),
-        shape((size, 2, objectives), jnp.float32),
-        shape((), jnp.float32),
-    )
-    gradient: Any = eqx.filter_grad(trainer.agent.loss, has_aux=True)
-    return list(_products(jax.make_jaxpr(gradient)(online, online, *batch).jaxpr))
+    )  # type: ignore[arg-type]
+    weights, gamma = shape((size, 2, objectives), jnp.float32), shape((), jnp.float32)
+    gradient: Any = eqx.filter_grad(learner.agent.loss, has_aux=True)
+    program = jax.make_jaxpr(gradient)(online, online, batch, weights, gamma)
+    return list(_products(program.jaxpr))
 
 
 def _products(program: Any) -> Iterator[Product]:
@@ -179,8 +183,8 @@ def _products(program: Any) -> Iterator[Product]:
 class Floor:
     """The matrix products of one update, and nothing else."""
 
-    def __init__(self, trainer: Trainer, times: int):
-        found, self.times = products(trainer), times
+    def __init__(self, driver: FusedDriver, times: int):
+        found, self.times = products(driver), times
         self.gflop = sum(product.flops() for product in found) / 1e9
         rng = np.random.default_rng(0)
 
@@ -257,7 +261,7 @@ def features(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
     }
     peers = feature_peers(capacity, cycles)
     say("peers on features: filled")
-    floor = Floor(ours[DER].trainer, cycles)
+    floor = Floor(ours[DER].driver, cycles)
     turns = measure(ours | peers | {FLOOR: floor}, arguments.turns)
     gflop = dict.fromkeys(ours, floor.gflop) | {name: peers[name].gflop() for name in peers}
     rows = [[name, f"{gflop[name]:.2f}", *map(rate, middle(turns, name))] for name in gflop]
@@ -287,7 +291,7 @@ def pixels(arguments: argparse.Namespace) -> tuple[list[str], list[str]]:
     config = TrainConfig.preset("paper-minecart", **changes, capacity=arguments.capacity)
     ours = make_ours(config, cycles, arguments.fill)
     peers = pixel_peers(cycles)
-    floor = Floor(ours.trainer, cycles)
+    floor = Floor(ours.driver, cycles)
     turns = measure({DER: ours} | peers | {FLOOR: floor}, arguments.turns)
     gflop = {DER: floor.gflop} | {name: peers[name].gflop() for name in peers}
     rows = [
@@ -375,7 +379,7 @@ def side_by_side(arguments: argparse.Namespace) -> None:
                f"{seconds * 1e6 / INTERVAL:,.0f} s", memory]  # fmt: skip
         print("| " + " | ".join(row) + " |", flush=True)
         if ours.failed():
-            say("a run has come to a loss that is not finite")
+            say("a run diverged: its loss is not finite")
 
 
 def main() -> None:

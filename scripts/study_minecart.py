@@ -30,13 +30,13 @@ from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.report.summary_files import read_summaries
 from windvane.experiments.runs.provenance import device
 from windvane.experiments.runs.store import read_run
+from windvane.learning.learner import weights_key
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, PolicyPlan
-from windvane.training.config import TrainConfig
-from windvane.training.loop import weights_key
-from windvane.training.parts import make_env, make_schedule
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
+from windvane.training.build import build, open_world
+from windvane.training.config import TrainConfig
 from windvane.weights import sample_weights
 
 PAPER = TrainConfig.preset("paper-minecart")
@@ -105,7 +105,7 @@ def met_weights(config: TrainConfig, episodes: int) -> Float[np.ndarray, "moment
     """
     number = np.arange(episodes)
     steps = number * config.steps // episodes
-    schedule = make_schedule(config, make_env(config))
+    schedule = build(config).schedule
     key = weights_key(jax.random.key(config.seed_numbers[0]))
     weights = jax.jit(jax.vmap(schedule.weights, (None, 0, 0)))
     return np.asarray(weights(key, jnp.asarray(number), jnp.asarray(steps)), float)
@@ -176,7 +176,7 @@ def _report(
     levels: dict[float, list[tuple[float, float]]],
     variants: dict[str, np.ndarray],
 ) -> str:
-    ours = np.asarray(coverage_set(make_env(PAPER), PAPER.gamma).values, float)
+    ours = np.asarray(coverage_set(open_world(PAPER), PAPER.gamma).values, float)
     theirs = peer_optima()
     weights = np.random.default_rng(0).dirichlet(np.ones(3), 100_000)
     mine, peers = (weights @ ours.T).max(1), (weights @ theirs.T).max(1)
