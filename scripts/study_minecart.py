@@ -41,7 +41,7 @@ from windvane.weights import sample_weights
 
 PAPER = TrainConfig.preset("paper-minecart")
 AGENT = TrainConfig.preset(
-    "paper-minecart", observation="features", width=256, weights="regular", seeds=2
+    "paper-minecart", observation="features", width=256, schedule="regular", seeds=2
 )
 """CN with DER, as the paper has it but for what it sees and how wide its network is."""
 EPISODES = 5_000

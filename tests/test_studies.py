@@ -51,7 +51,7 @@ def test_one_treasure_leaves_naive_nothing_to_get_wrong() -> None:
 @pytest.fixture(scope="module")
 def trained() -> Result:
     small = {"observation": "features", "width": 8, "capacity": 500, "replay": "standard"}
-    weights = {"weights": "regular", "weights_every": 3, "seeds": (4, 5)}
+    weights = {"schedule": "regular", "schedule_args": {"every": 3}, "seeds": (4, 5)}
     return train(TrainConfig.preset("paper-minecart", steps=1200, **small, **weights))
 
 
