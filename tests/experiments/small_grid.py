@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.training.small import small
+from tests.runs.small import small
 from windvane.experiments.paper.grids import Grid
 from windvane.experiments.runs.reproduce import ReproduceResult, reproduce
 from windvane.experiments.runs.store import Store, read_run

@@ -6,7 +6,7 @@ import numpy as np
 import polars
 import pytest
 
-from tests.training.small import same_records, small
+from tests.runs.small import same_records, small
 from windvane.errors import InputError
 from windvane.experiments.report.content import copy_examples, examples
 from windvane.experiments.report.summarise import summarise_run
