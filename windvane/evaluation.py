@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 from scipy import stats
 
 from windvane.agents.core import Agent
@@ -69,7 +69,7 @@ class Evaluation:
     @property
     def never_ending(self) -> Bool[np.ndarray, " weights"]:
         """Weight vectors for which no episode ended by itself."""
-        return ~self.terminated.any(1)
+        return np.asarray(~self.terminated.any(1))
 
 
 def default_weights(num_objectives: int) -> Float[np.ndarray, "n objectives"]:
@@ -95,7 +95,8 @@ def evaluate(
     """Play greedy episodes for one weight vector or many; by default for a grid over the simplex.
 
     `optimal` is a coverage set (discounted, unscaled) or a function of weights, for environments
-    whose optimum is not known here.
+    whose optimum is not known here. A policy that was trained without an oracle is evaluated
+    without one, too, unless `optimal` is given.
     """
     require_positive_int("the number of episodes", episodes, 1_000_000)
     require_int("the seed", seed, 0, 2**32 - 1)
@@ -107,8 +108,47 @@ def evaluate(
     else:
         played = _play_host(policy, world, rows, episodes, seed, progress)
     returns, lengths, terminated = played
-    best = optimal_value_fn(world, policy.config.gamma, scale, optimal)(rows)
+    best = policy_optimum(policy, optimal)(rows)
     return Evaluation(rows, returns * scale, lengths, terminated, best)
+
+
+def evaluate_episode(
+    policy: Policy,
+    weights: Any,
+    rewards: Float[np.ndarray, "steps objectives"],
+    terminated: bool,
+    *,
+    optimal: Any = None,
+) -> Evaluation:
+    """Judge one episode by the rewards of its steps, in the environment's own units."""
+    vector = check_weights(weights, policy.spec.num_objectives)
+    discounts = policy.config.gamma ** np.arange(len(rewards))
+    returns = policy.config.reward_scale * (discounts[:, None] * rewards).sum(0)
+    return Evaluation(
+        vector[None],
+        returns[None, None],
+        np.full((1, 1), len(rewards)),
+        np.full((1, 1), terminated),
+        policy_optimum(policy, optimal)(vector[None]),
+    )
+
+
+def policy_optimum(policy: Policy, given: Any = None) -> OptimalValue:
+    """The best utility, for rows of weights, in the environment that a policy was trained in."""
+    config = policy.config
+    if given is None and not config.oracle:
+        return _unknown
+    return optimal_value_fn(policy.world, config.gamma, config.reward_scale, given)
+
+
+def episode_key(seed: int, episode: int = 0) -> Key[Array, ""]:
+    """The key of an episode that `evaluate` plays with a seed in a native environment."""
+    return _episode_keys(seed, episode + 1)[episode]
+
+
+def episode_seed(seed: int, episode: int = 0) -> int:
+    """The seed of an episode that `evaluate` plays with a seed in a Gymnasium environment."""
+    return int(np.random.SeedSequence([seed, episode]).generate_state(1)[0])
 
 
 def optimal_value_fn(
@@ -122,10 +162,11 @@ def optimal_value_fn(
     that an environment states; NaN where there is none of these.
     """
     if callable(given):
-        return lambda weights: np.asarray([scale * float(given(row)) for row in weights])
+        value: Callable[..., Any] = given
+        return lambda weights: np.asarray([scale * float(value(row)) for row in weights])
     values = given if given is not None else known_values(world, gamma, progress)
     if values is None:
-        return lambda weights: np.full(len(weights), np.nan)
+        return _unknown
     scaled = check_values(values) * scale
 
     def best(weights: Float[np.ndarray, "n objectives"]) -> Float[np.ndarray, " n"]:
@@ -148,8 +189,8 @@ def known_values(
     if type(env).__module__.startswith("mo_gymnasium") and "Minecart" in type(env).__name__:
         return None
     for name in ("convex_coverage_set", "pareto_front"):
-        front = getattr(env, name, None)
-        if callable(front):
+        front: Any = getattr(env, name, None)
+        if front is not None:
             try:
                 return check_values([np.asarray(value, float) for value in front(gamma)])
             except Exception:  # whatever an environment says of itself need not be right
@@ -176,6 +217,15 @@ def confidence(values: Float[np.ndarray, " n"], level: float = 0.95) -> float:
     return float(stats.t.ppf((1 + level) / 2, len(values) - 1) * error)
 
 
+def _unknown(weights: Float[np.ndarray, "n objectives"]) -> Float[np.ndarray, " n"]:
+    return np.full(len(weights), np.nan)
+
+
+def _episode_keys(seed: int, episodes: int) -> Key[Array, " episodes"]:
+    """Keys of which the first do not depend on how many there are."""
+    return jax.random.split(jax.random.key(seed), episodes)
+
+
 def _weight_rows(weights: Any, num_objectives: int) -> Float[np.ndarray, "n objectives"]:
     if weights is None:
         return default_weights(num_objectives)
@@ -194,7 +244,7 @@ def _play_native(
     progress: Callable[[str, int, int], None],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """The same episodes for every weight vector, as many as fit in one call at a time."""
-    keys = jax.random.split(jax.random.key(seed), episodes)
+    keys = _episode_keys(seed, episodes)
     lanes = [(row, key) for row in range(len(rows)) for key in range(episodes)]
     size = min(LANES, len(lanes))
     outcomes = []
@@ -258,10 +308,7 @@ def _play_group(
     policy: Policy, envs: Any, weights: np.ndarray, lanes: Sequence[tuple[int, int]], seed: int
 ) -> list[tuple[np.ndarray, int, bool]]:
     """One episode in each copy; episode k has the same seed for every weight vector."""
-    seeds = [
-        int(np.random.SeedSequence([seed, episode]).generate_state(1)[0]) for _, episode in lanes
-    ]
-    observations = envs.reset(seeds)
+    observations = envs.reset([episode_seed(seed, episode) for _, episode in lanes])
     number = len(lanes)
     totals = np.zeros((number, policy.spec.num_objectives))
     lengths, terminated = np.zeros(number, int), np.zeros(number, bool)

@@ -160,8 +160,72 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
             band = (mean - error, mean + error)
             axes.fill_between(steps, *band, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlabel("steps")
-    axes.set_ylabel("cumulative regret")
+    axes.set_ylabel("cumulative regret (discounted and scaled)")
     axes.legend(frameon=False)
+    return figure
+
+
+def utility_course(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) -> Figure:
+    """Utility over the steps: the mean of the episodes that ended in each of `bins` intervals, and
+    of a training's runs, with a band of one standard error where there are several.
+    """
+    figure = Figure(figsize=(7, 4.5))
+    axes = figure.add_subplot()
+    for name, records in trainings.items():
+        edges = np.linspace(0, records["step"].max(), bins + 1)
+        curves = []
+        for run in np.unique(records["run"]):
+            mask = records["run"] == run
+            interval = np.searchsorted(edges, records["step"][mask], side="left") - 1
+            count = np.bincount(interval, minlength=bins)
+            total = np.bincount(interval, records["utility"][mask], minlength=bins)
+            curves.append(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+        table = np.asarray(curves)
+        known = np.isfinite(table)
+        number = known.sum(0)
+        shown = number > 0
+        middle = ((edges[:-1] + edges[1:]) / 2)[shown]
+        values = np.where(known, table, 0.0)[:, shown]
+        mean = values.sum(0) / number[shown]
+        (line,) = axes.plot(middle, mean, label=name)
+        if len(curves) > 1:
+            squares = np.where(known[:, shown], (values - mean) ** 2, 0.0).sum(0)
+            error = np.sqrt(squares / np.maximum(number[shown] - 1, 1) / number[shown])
+            band = (mean - error, mean + error)
+            axes.fill_between(middle, *band, color=line.get_color(), alpha=0.2, linewidth=0)
+    axes.set_xlabel("steps")
+    axes.set_ylabel("mean utility of episodes (discounted and scaled)")
+    axes.legend(frameon=False)
+    return figure
+
+
+def reached_fronts(
+    fronts: dict[str, np.ndarray], known: np.ndarray | None, names: tuple[str, ...], unit: str
+) -> Figure:
+    """Undominated returns that policies reach, beside a known front: a panel for every pair of
+    objectives.
+    """
+    pairs = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
+    columns = min(len(pairs), 3)
+    rows = -(-len(pairs) // columns)
+    figure = Figure(figsize=(4.5 * columns, 4 * rows))
+    for index, (first, second) in enumerate(pairs):
+        axes = figure.add_subplot(rows, columns, index + 1)
+        if known is not None:
+            order = known[known[:, first].argsort()]
+            style = {"color": "0.6", "marker": "s", "markersize": 6, "markerfacecolor": "none"}
+            line = "-" if len(names) == 2 else ""
+            axes.plot(
+                order[:, first], order[:, second], linestyle=line, label="known front", **style
+            )
+        for name, values in fronts.items():
+            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=name)
+        axes.set_xlabel(f"return in {names[first]}")
+        axes.set_ylabel(f"return in {names[second]}")
+        if index == 0:
+            axes.legend(frameon=False, fontsize=8)
+    figure.suptitle(f"Fronts ({unit})", fontsize=10)
+    figure.tight_layout()
     return figure
 
 

@@ -1,5 +1,9 @@
-"""Films of episodes: play a plan, draw every state, write a GIF or a strip of frames."""
+"""Films of episodes: play a plan or a policy, draw every state, write a GIF or a strip of frames.
 
+What may not live here: what a particular environment looks like.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,15 +12,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Key
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.plans import Plan
+from windvane.envs.resolve import GymnasiumEnv, resolve_env
 from windvane.errors import InputError
+from windvane.evaluation import MAX_STEPS, episode_key, episode_seed
 from windvane.files import atomic_write
+from windvane.policy import Policy
+from windvane.registry import Arguments
+from windvane.weights import check_weights
 
 ENDINGS = (".gif", ".png")
 STRIP_COLUMNS = 8
+CAPTION_WIDTH = 200
+"""Least width of a picture with a caption, in pixels."""
+_PAPER, _INK = (255, 255, 255), (0, 0, 0)
 
 
 class RandomPlan(Plan):
@@ -37,7 +49,7 @@ class RandomPlan(Plan):
 
 
 class Episode(NamedTuple):
-    """Frames of all states, first and last included, and the rewards between them."""
+    """Frames of the states that are shown, the first one included, and the rewards of all steps."""
 
     frames: np.ndarray
     rewards: np.ndarray
@@ -45,22 +57,161 @@ class Episode(NamedTuple):
 
 
 def film(env: Environment, plan: Plan, key: Key[Array, ""], steps: int, size: int) -> Episode:
-    """Follow `plan` for at most `steps` steps and draw every state `size` pixels high."""
+    """Follow `plan` for one episode and draw its first `steps` steps `size` pixels high.
+
+    The episode is the one that `rollout_episode` plays with the same key.
+    """
     act, step = eqx.filter_jit(plan.act), eqx.filter_jit(env.step)
     drawn = require_renderable(env)
     draw = eqx.filter_jit(lambda state: drawn.render(state, size))
     reset_key, step_key = jax.random.split(key)
     state, memory = env.reset(reset_key), plan.start()
     frames, rewards, terminated = [np.asarray(draw(state))], [], False
-    for time in range(min(steps, env.time_limit)):
+    for time in range(env.time_limit):
         action, memory = act(memory, state)
         state, reward, ended = step(state, action, jax.random.fold_in(step_key, jnp.asarray(time)))
-        frames.append(np.asarray(draw(state)))
+        if time < steps:
+            frames.append(np.asarray(draw(state)))
         rewards.append(np.asarray(reward))
         terminated = bool(ended)
         if terminated:
             break
     return Episode(np.stack(frames), np.stack(rewards), terminated)
+
+
+def film_policy(policy: Policy, weights: Any, seed: int, steps: int, size: int) -> Episode:
+    """Film the first of the greedy episodes that `evaluate` plays with the same seed, in the
+    environment that the policy was trained in.
+    """
+    vector = check_weights(weights, policy.spec.num_objectives)
+    if isinstance(policy.world, Environment):
+        return film(policy.world, policy.plan(vector), episode_key(seed), steps, size)
+    return _film_gymnasium(policy, _with_pictures(policy), vector, episode_seed(seed), steps, size)
+
+
+def _with_pictures(policy: Policy) -> Any:
+    """The policy's Gymnasium environment, made so that it draws itself into arrays."""
+    config, world = policy.config, policy.world
+    if not isinstance(world, GymnasiumEnv):
+        raise InputError(f"{config.env} is a native environment: film it with film")
+    if getattr(world.first, "render_mode", None) == "rgb_array" and not _is_vector(world.first):
+        return world.make()
+    args = Arguments(config.env_args).to_json() | {"render_mode": "rgb_array"}
+    try:
+        # The policy's own environment exists, so its name may be imported.
+        made = resolve_env(config.env, args, config.observation, trusted=True)
+    except InputError as error:
+        raise InputError(
+            f"the env {config.env} cannot be drawn: it cannot be made with "
+            f"render_mode='rgb_array' ({error})"
+        ) from error
+    env = made.first if isinstance(made, GymnasiumEnv) else None
+    if getattr(env, "render_mode", None) != "rgb_array" or _is_vector(env):
+        raise InputError(f"the env {config.env} cannot be drawn: it has no render_mode 'rgb_array'")
+    return env
+
+
+def _is_vector(env: Any) -> bool:
+    return hasattr(env, "num_envs")
+
+
+def _film_gymnasium(
+    policy: Policy, env: Any, weights: np.ndarray, seed: int, steps: int, size: int
+) -> Episode:
+    import gymnasium
+
+    from windvane.envs.host import HostEnvs
+
+    name, config = policy.config.env, policy.config
+    frames: list[np.ndarray] = []
+
+    class Camera(gymnasium.Wrapper):
+        """Draws every state before the copies begin the next episode."""
+
+        def __getattr__(self, attribute: str) -> Any:
+            return getattr(self.env, attribute)
+
+        def reset(self, **options: Any) -> Any:
+            outcome = self.env.reset(**options)
+            self._draw()
+            return outcome
+
+        def step(self, action: Any) -> Any:
+            outcome = self.env.step(action)
+            self._draw()
+            return outcome
+
+        def _draw(self) -> None:
+            if len(frames) <= steps:
+                frames.append(_scaled(_picture(name, self.env.render()), size))
+
+    envs = HostEnvs(
+        GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,
+        frame_size=config.frame_size, time_limit=config.time_limit or MAX_STEPS,
+    )  # fmt: skip
+    rewards, terminated = [], False
+    try:
+        observations = envs.reset([seed])
+        while True:
+            outcome = envs.step(policy.act(observations, weights))
+            rewards.append(outcome.rewards[0])
+            observations = outcome.observations
+            if outcome.terminated[0] or outcome.truncated[0]:
+                terminated = bool(outcome.terminated[0])
+                break
+    finally:
+        envs.close()
+    # Beginning the next episode draws one picture more.
+    return Episode(np.stack(frames[: len(rewards) + 1]), np.stack(rewards), terminated)
+
+
+def _picture(name: str, drawn: Any) -> np.ndarray:
+    array = np.asarray(drawn)
+    if array.ndim != 3 or array.shape[-1] != 3 or array.dtype != np.uint8:
+        raise InputError(
+            f"the env {name} cannot be drawn: its render() must return an RGB picture of uint8, "
+            f"not {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
+def _scaled(picture: np.ndarray, size: int) -> np.ndarray:
+    """A picture `size` pixels high."""
+    height, width, _ = picture.shape
+    if height == size:
+        return picture
+    shape = (max(round(width * size / height), 1), size)
+    return np.asarray(Image.fromarray(picture).resize(shape))
+
+
+def with_captions(frames: np.ndarray, captions: Sequence[Sequence[str]]) -> np.ndarray:
+    """Frames with lines of text below each of them."""
+    height, width = frames.shape[1:3]
+    wide = max(width, CAPTION_WIDTH)
+    font = ImageFont.load_default(size=11)
+    texts = [[part for line in lines for part in _wrap(line, font, wide - 8)] for lines in captions]
+    deep = 14 * max(len(lines) for lines in texts) + 6
+    pictures = []
+    for frame, lines in zip(frames, texts, strict=True):
+        picture = Image.new("RGB", (wide, height + deep), _PAPER)
+        picture.paste(Image.fromarray(frame), ((wide - width) // 2, 0))
+        drawing = ImageDraw.Draw(picture)
+        for index, line in enumerate(lines):
+            drawing.text((4, height + 2 + 14 * index), line, fill=_INK, font=font)
+        pictures.append(np.asarray(picture))
+    return np.stack(pictures)
+
+
+def _wrap(line: str, font: Any, width: int) -> list[str]:
+    """A line in pieces that are at most `width` pixels wide, where words allow it."""
+    pieces = [""]
+    for word in line.split():
+        longer = f"{pieces[-1]} {word}".strip()
+        if pieces[-1] and font.getlength(longer) > width:
+            pieces.append(word)
+        else:
+            pieces[-1] = longer
+    return pieces
 
 
 def check_path(path: Path) -> Path:

@@ -147,11 +147,11 @@ def read_records(folder: str | Path) -> Records:
     """
     folder = Path(folder)
     if (folder / EPISODES).exists():
-        return read_table(folder / EPISODES)
+        return _with_utility(read_table(folder / EPISODES))
     parts = _parts(folder)
     if not parts:
         raise InputError(f"there are no records of a training run in {folder}")
-    return concatenate(read_table(path) for path, _ in parts)
+    return _with_utility(concatenate(read_table(path) for path, _ in parts))
 
 
 def write_table(path: Path, records: Records, about: dict[str, str] | None = None) -> None:
@@ -191,6 +191,13 @@ def read_about(path: Path) -> dict[str, str]:
         found = _pyarrow()[1].read_metadata(path).metadata or {}
         return {name.decode(): text.decode() for name, text in found.items()}
     return polars.read_parquet_metadata(path)
+
+
+def _with_utility(records: Records) -> Records:
+    """Records of the first format with the column that they lack."""
+    if "utility" in records or not {"optimal", "regret"} <= set(records):
+        return records
+    return records | {"utility": records["optimal"] - records["regret"]}
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -35,8 +35,8 @@ class Task:
     replay_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the replay rule, as name=value, such as trajectories=500 of der."""
     schedule: str | tuple[str, ...] = "sparse"
-    """How weights change: sparse, regular, fixed weights such as 0.3,0.7, or module:factory. With
-    several, every seed is trained with each of them."""
+    """How weights change: sparse, regular, fixed weights such as 0.3,0.7, live:FILE for weights in
+    a watched file, or module:factory. With several, every seed is trained with each of them."""
     schedule_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the schedule, as name=value: every=N steps (sparse) or episodes (regular)."""
     steps: int = 1_000_000
@@ -62,8 +62,8 @@ class HostSettings:
 
 
 @dataclass(frozen=True)
-class Settings(HostSettings, Hyperparameters, Task):
-    """Settings of a training run. The defaults are the paper's for Minecart."""
+class NetworkSettings:
+    """Sizes of the network."""
 
     width: int = 512
     """Units of every dense layer."""
@@ -74,12 +74,22 @@ class Settings(HostSettings, Hyperparameters, Task):
     precision: PrecisionName = "auto"
     """Type of matrix products; auto is bfloat16 on an accelerator, else float32."""
 
+
+@dataclass(frozen=True)
+class ReplaySettings:
+    """What the replay buffer holds, and how it is sampled."""
+
     capacity: int = 100_000
     """Transitions that the replay buffer holds."""
     priority_exponent: float = 2.0
     """Priorities are (error + offset)^exponent."""
     priority_offset: float = 0.01
     """Priorities are (error + offset)^exponent."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What is measured and kept during training."""
 
     evaluate_every: int | None = None
     """Steps between greedy evaluations over a grid of weights; the best policy is kept beside the
@@ -91,3 +101,8 @@ class Settings(HostSettings, Hyperparameters, Task):
     """Most steps between two looks at the clock, the keyboard and the records."""
     checkpoint_seconds: float = 300.0
     """Seconds between checkpoints; 0 makes one after every chunk."""
+
+
+@dataclass(frozen=True)
+class Settings(RunSettings, ReplaySettings, NetworkSettings, HostSettings, Hyperparameters, Task):
+    """Settings of a training run. The defaults are the paper's for Minecart."""

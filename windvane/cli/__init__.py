@@ -1,0 +1,92 @@
+"""The command line: one file per group of commands, and `main`, which chooses among them.
+
+What may not live here: anything a library user would want; these files parse, call and print.
+"""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
+from windvane.cli.problems import Oracle, Render
+from windvane.cli.training import Resume, Train
+from windvane.errors import InputError
+from windvane.version import __version__
+
+DESCRIPTION = """Multi-objective deep reinforcement learning with weights that change while the
+agent acts.
+
+Try first:
+
+  windvane oracle dst
+      what is optimal in Deep Sea Treasure, and for which weights
+  windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
+      watch the optimal trip for these weights
+  windvane train --preset quick-dst --out out/quick
+      train for a minute or two on any computer
+  windvane train --env mo:four-room-v0 --out out/rooms
+      train on an environment of MO-Gymnasium
+  windvane evaluate out/quick
+      how near the optimum every run comes, over a grid of weights
+  windvane front out/quick
+      the front that the trained policies reach
+  windvane watch out/quick --weights 0.5,0.5
+      a film of one greedy episode
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 0 if it went well, 2 on bad input, 130 when interrupted from the keyboard and
+    141 when nobody reads its output.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character shows another one instead.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except BrokenPipeError:  # as in `windvane --help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python has left
+        return 141
+
+
+def _run(arguments: list[str]) -> int:
+    console = Console()
+    if arguments[:1] == ["--version"]:
+        console.print(f"windvane {__version__}", highlight=False)
+        return 0
+    command = tyro.cli(
+        _commands(arguments), prog="windvane", description=DESCRIPTION, args=arguments or ["--help"]
+    )
+    try:
+        command.run(console)
+    except InputError as error:
+        print(f"windvane: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        resumable = "; the same command resumes the search" if isinstance(command, Oracle) else ""
+        print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _commands(arguments: list[str]) -> Any:
+    """All commands; the defaults of `train` depend on the preset or environment asked for."""
+    from windvane.experiments.commands import Report, Reproduce
+
+    subcommand = tyro.conf.subcommand
+    return (
+        Annotated[Train, subcommand("train", default=Train.defaults(arguments))]
+        | Annotated[Resume, subcommand("resume")]
+        | Annotated[Evaluate, subcommand("evaluate")]
+        | Annotated[Front, subcommand("front")]
+        | Annotated[Watch, subcommand("watch")]
+        | Annotated[Compare, subcommand("compare")]
+        | Annotated[Oracle, subcommand("oracle")]
+        | Annotated[Render, subcommand("render")]
+        | Annotated[Reproduce, subcommand("reproduce")]
+        | Annotated[Report, subcommand("report")]
+    )

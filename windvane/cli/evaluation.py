@@ -1,0 +1,467 @@
+"""The commands about trained policies: `windvane evaluate`, `front`, `watch`, `compare`.
+
+What may not live here: anything a library user would want; this file parses, calls and prints.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from windvane.cli.filming import Filming, amounts
+from windvane.cli.printing import NOT_KNOWN, begin_table, mean, number, unit, write_csv
+from windvane.cli.training import Folder, Trust
+from windvane.errors import InputError, require_int, require_positive_int
+from windvane.files import make_folder
+from windvane.progress import progress_display, say
+from windvane.weights import parse_weights
+
+if TYPE_CHECKING:
+    from windvane.evaluation import Evaluation
+    from windvane.policy import Policy
+    from windvane.runs.records import Records
+    from windvane.training.config import TrainConfig
+
+PolicyName = Literal["best", "last"]
+
+NAMED = 3
+"""Weight vectors that are named as examples."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Which policies of a training."""
+
+    policy: PolicyName | None = None
+    """Which policy of every run: the one with the best greedy evaluation (--evaluate-every of
+    train), or the last. Default: the best where there is one."""
+
+    def load(self, folder: Path, trust: Trust) -> "dict[str, Policy]":
+        """The policies of a finished training by name of run."""
+        from windvane.runs.folder import load_config
+        from windvane.runs.result import load_policies, policy_path
+
+        names = load_config(folder).run_names
+        best = None if self.policy is None else self.policy == "best"
+        if best and not all(policy_path(folder, name, True).exists() for name in names):
+            raise InputError(
+                f"there are no best policies in {folder}: it was trained without --evaluate-every"
+            )
+        policies = load_policies(folder, best=best, **trust.given)
+        return dict(zip(names, policies, strict=True))
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """Which greedy episodes are played, and what they are compared with."""
+
+    episodes: int | None = None
+    """Episodes per policy and weight vector. Default: 100 for given weights, 10 on the grid."""
+    seed: int = 0
+    """Seed of the episodes."""
+    oracle: bool | None = None
+    """Whether the optimum is computed, where it can be. Default: as in training."""
+
+    def check(self) -> None:
+        """Complain about numbers that cannot be meant, before anything takes long."""
+        if self.episodes is not None:
+            require_positive_int("--episodes", self.episodes, 1_000_000)
+        require_int("--seed", self.seed, 0, 2**32 - 1)
+
+    def play(
+        self,
+        console: Console,
+        policies: "dict[str, Policy]",
+        weights: np.ndarray | None,
+        optimal: Any,
+    ) -> "dict[str, Evaluation]":
+        """Evaluate every policy, for one weight vector or the grid."""
+        from windvane.evaluation import evaluate
+
+        episodes = self.episodes or (10 if weights is None else 100)
+        with progress_display(console) as progress:
+            return {
+                name: evaluate(
+                    policy, weights, episodes=episodes, seed=self.seed, optimal=optimal,
+                    progress=_named(progress, name),
+                )
+                for name, policy in policies.items()
+            }  # fmt: skip
+
+    def known(self, console: Console, folder: Path, policy: "Policy") -> Any:
+        """Values of a coverage set, discounted and unscaled; None where there are none."""
+        from windvane.evaluation import check_values, known_values
+        from windvane.runs.folder import load_optimal
+
+        given = load_optimal(folder)
+        if given is not None:
+            values = check_values(given)
+            if values.shape[1] != policy.spec.num_objectives:
+                raise InputError(
+                    f"the optimal values of {folder} are of {values.shape[1]} objectives, and its "
+                    f"policies of {policy.spec.num_objectives}"
+                )
+            return values
+        if not (policy.config.oracle if self.oracle is None else self.oracle):
+            return None
+        with progress_display(console) as progress:
+            return known_values(policy.world, policy.config.gamma, progress)
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play greedy episodes with the policies of all runs, and compare them with the optimum.
+
+    By default for a grid of weights over the simplex. Returns, utility (weights times returns) and
+    regret are discounted and scaled as in training; the tables say by what.
+    """
+
+    folder: Folder
+    """Folder of a finished training."""
+    policies: tyro.conf.OmitArgPrefixes[Policies]
+    episodes: tyro.conf.OmitArgPrefixes[Episodes]
+    trust: tyro.conf.OmitArgPrefixes[Trust]
+    weights: str | None = None
+    """Weights such as 0.2,0.3,0.5: only for these, in more detail. Default: a grid."""
+
+    def run(self, console: Console) -> None:
+        """Play and print."""
+        from windvane.machine import use_compilation_cache
+
+        self.episodes.check()
+        use_compilation_cache()
+        policies = self.policies.load(self.folder, self.trust)
+        policy = next(iter(policies.values()))
+        weights = None
+        if self.weights is not None:
+            weights = parse_weights(self.weights, policy.spec.num_objectives)
+        optimal = self.episodes.known(console, self.folder, policy)
+        played = self.episodes.play(console, policies, weights, optimal)
+        if weights is None:
+            self._print_grid(console, policies, played)
+        else:
+            self._print_weights(console, policies, played)
+
+    def _print_grid(
+        self, console: Console, policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
+    ) -> None:
+        first = next(iter(policies.values()))
+        vectors, episodes = next(iter(played.values())).returns.shape[:2]
+        table = begin_table(
+            console,
+            f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
+            f"({unit(first.config)})",
+            ("run", "after step", "expected utility", "worst utility", "mean regret",
+             "worst regret", "never ends"),
+        )  # fmt: skip
+        for name, one in played.items():
+            table.add_row(
+                name,
+                f"{policies[name].step:,}",
+                number(one.utility.mean()),
+                number(one.utility.min()),
+                number(one.regret.mean()),
+                number(one.regret.max()),
+                f"{100 * one.never_ending.mean():.1f}%",
+            )
+        console.print(table)
+        _print_means(console, "expected utility", [e.utility.mean() for e in played.values()])
+        _print_means(console, "mean regret", [e.regret.mean() for e in played.values()])
+        for name, one in played.items():
+            if one.never_ending.any():
+                say(console, f"{name}: {_never_ending(one)}")
+
+    def _print_weights(
+        self, console: Console, policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
+    ) -> None:
+        from windvane.evaluation import confidence
+
+        policy = next(iter(policies.values()))
+        names = policy.spec.objectives
+        title = f"Greedy episodes for the weights {self.weights} ({unit(policy.config)})"
+        table = begin_table(console, title, ("run", *names, "utility", "regret", "95% interval"))
+        for name, one in played.items():
+            half = confidence(one.utilities[0])
+            table.add_row(
+                name,
+                *(number(value) for value in one.returns[0].mean(0)),
+                number(one.utility[0]),
+                number(one.regret[0]),
+                f"+/- {half:.4f}" if np.isfinite(half) else NOT_KNOWN,
+            )
+        console.print(table)
+        known = all(np.isfinite(one.regret).all() for one in played.values())
+        what = "regret" if known else "utility"
+        values = [one.regret[0] if known else one.utility[0] for one in played.values()]
+        _print_means(console, f"mean {what}", values)
+        for name, one in played.items():
+            if one.never_ending.any():
+                say(console, f"{name}: no episode ends by itself")
+
+
+@dataclass(frozen=True)
+class Front:
+    """The front that trained policies reach: its measures, its points, and a picture.
+
+    A point is the mean return of greedy episodes for one weight vector of a grid. Expected utility
+    is that of the best point for every weight vector. IGD, IGD+ and the maximum utility loss are
+    measured against a known front. All of them are discounted and scaled as in training.
+    """
+
+    folder: Folder
+    """Folder of a finished training."""
+    policies: tyro.conf.OmitArgPrefixes[Policies]
+    episodes: tyro.conf.OmitArgPrefixes[Episodes]
+    trust: tyro.conf.OmitArgPrefixes[Trust]
+    reference: str | None = None
+    """Reference point of the hypervolume, such as --reference=0,-1, discounted and scaled. Default:
+    the worst of each objective, reached or known, less 10% of its range."""
+    out: Path | None = None
+    """Folder for the picture and the points. Default: front, in the folder of the training."""
+
+    def run(self, console: Console) -> None:
+        """Play, measure, print and draw."""
+        from windvane import fronts, plots
+        from windvane.machine import use_compilation_cache
+
+        self.episodes.check()
+        use_compilation_cache()
+        policies = self.policies.load(self.folder, self.trust)
+        policy = next(iter(policies.values()))
+        names, config = policy.spec.objectives, policy.config
+        given = None if self.reference is None else _parse_point(self.reference, len(names))
+        out = make_folder(self.folder / "front" if self.out is None else self.out)
+        known = self.episodes.known(console, self.folder, policy)
+        played = self.episodes.play(console, policies, None, known)
+        scaled = None if known is None else known * config.reward_scale
+        reached = {name: one.returns.mean(1) for name, one in played.items()}
+        best = {name: values[fronts.undominated(values)] for name, values in reached.items()}
+        everything = [*reached.values(), *(() if scaled is None else (scaled,))]
+        reference = fronts.reference_point(*everything) if given is None else given
+        weights = next(iter(played.values())).weights
+        table = begin_table(
+            console,
+            f"Fronts over {len(weights)} weight vectors ({unit(config)})",
+            ("run", "points", "hypervolume", "expected utility", "sparsity", "IGD", "IGD+",
+             "max. utility loss"),
+        )  # fmt: skip
+        for name, values in best.items():
+            table.add_row(name, str(len(values)), *_measures(values, reference, weights, scaled))
+        if scaled is not None:
+            row = _measures(scaled, reference, weights, scaled)
+            table.add_section()
+            table.add_row("known front", str(len(scaled)), *row)
+        console.print(table)
+        shown = ", ".join(f"{value:.6g}" for value in reference)
+        say(console, f"reference point of the hypervolume: {shown}")
+        figure = plots.reached_fronts(best, scaled, names, unit(config))
+        written = [plots.save(figure, out / "front.png")]
+        written.append(_write_points(out / "points.csv", played, names))
+        say(console, "written: " + ", ".join(str(path) for path in written))
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Write a GIF (animated) or a PNG (a strip of frames) of one greedy episode of a policy.
+
+    It is the first of those that `windvane evaluate` plays with the same seed.
+    """
+
+    folder: Folder
+    """Folder of a finished training."""
+    weights: str
+    """Weights such as 0.2,0.3,0.5."""
+    filming: tyro.conf.OmitArgPrefixes[Filming]
+    policies: tyro.conf.OmitArgPrefixes[Policies]
+    trust: tyro.conf.OmitArgPrefixes[Trust]
+    run_seed: int | None = None
+    """Seed of the run whose policy is shown; of two runs with it, the first. Default: the first."""
+    out: Path = Path("out/watch.gif")
+    """File to write; its ending, .gif or .png, says what."""
+
+    def run(self, console: Console) -> None:
+        """Play, draw and print."""
+        from windvane.evaluation import evaluate_episode
+        from windvane.machine import use_compilation_cache
+        from windvane.rendering import film_policy
+
+        self.filming.check(self.out)
+        use_compilation_cache()
+        policy = self._policy()
+        weights = parse_weights(self.weights, policy.spec.num_objectives)
+        filming, names = self.filming, policy.spec.objectives
+        episode = film_policy(policy, weights, filming.seed, filming.steps, filming.size)
+        optimal = Episodes().known(console, self.folder, policy)
+        judged = evaluate_episode(
+            policy, weights, episode.rewards, episode.terminated, optimal=optimal
+        )
+        filming.write(console, episode, names, weights, self.out)
+        say(console, f"return {amounts(names, judged.returns[0, 0])} ({unit(policy.config)})")
+        regret = judged.regret[0]
+        compared = f", regret {regret:.4f}" if np.isfinite(regret) else ""
+        say(console, f"utility {judged.utility[0]:.4f}{compared} ({unit(policy.config)})")
+
+    def _policy(self) -> "Policy":
+        policies: dict[int, Policy] = {}
+        for policy in self.policies.load(self.folder, self.trust).values():
+            policies.setdefault(policy.seed, policy)
+        if self.run_seed is None:
+            return next(iter(policies.values()))
+        if self.run_seed not in policies:
+            known = ", ".join(map(str, policies))
+            raise InputError(f"--run-seed must be one of {known}, not {self.run_seed}")
+        return policies[self.run_seed]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare trainings on one problem: a table, and a picture of their course.
+
+    By regret where all of them have it, else by utility.
+    """
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Folders of trainings, finished or not; the first is the baseline."""
+    out: Path = Path("out/compare.png")
+    """Picture to write."""
+
+    def run(self, console: Console) -> None:
+        """Read, print and draw."""
+        from windvane import plots
+        from windvane.runs.folder import load_config
+        from windvane.runs.records import read_records
+        from windvane.runs.result import run_means
+
+        if not self.folders:
+            raise InputError("give at least one folder of a training to compare")
+        configs = [load_config(folder) for folder in self.folders]
+        _check_same_problem(self.folders, configs)
+        records = [read_records(folder) for folder in self.folders]
+        for folder, found in zip(self.folders, records, strict=True):
+            if not len(found.get("step", ())):
+                raise InputError(f"no episode of the training in {folder} has ended yet")
+        known = all(np.isfinite(found["regret"]).all() for found in records)
+        column = "regret" if known else "utility"
+        table = begin_table(
+            console,
+            f"Mean {column} of training episodes ({unit(configs[0])})",
+            ("training", "runs", "all episodes", "last quarter", "of the first's"),
+        )
+        curves: dict[str, Records] = {}
+        baseline = None
+        for folder, config, found in zip(self.folders, configs, records, strict=True):
+            seeds = len(config.seed_numbers)
+            means = run_means(found, column, len(config.runs), config.steps)
+            for index, schedule in enumerate(config.schedules):
+                runs = slice(index * seeds, (index + 1) * seeds)
+                overall, late = mean(means.overall[runs]), mean(means.last_quarter[runs])
+                baseline = late if baseline is None else baseline
+                several = f", {schedule}" if len(config.schedules) > 1 else ""
+                same = sum(other.name == folder.name for other in self.folders) > 1
+                where = folder if same else folder.name
+                name = f"{config.agent}, {config.replay}{several} ({where})"
+                share = 100 * late / baseline if baseline else float("nan")
+                shown = f"{share:.0f}%" if np.isfinite(share) else NOT_KNOWN
+                table.add_row(name, str(seeds), number(overall), number(late), shown)
+                rows = found["run"] // seeds == index
+                if rows.any():
+                    curves[name] = {key: values[rows] for key, values in found.items()}
+        console.print(table)
+        draw = plots.cumulative_regret if known else plots.utility_course
+        say(console, f"written: {plots.save(draw(curves), self.out)}")
+
+
+def _named(progress: Callable[[str, int, int], None], run: str) -> Callable[[str, int, int], None]:
+    return lambda what, done, total: progress(f"{what} of {run}", done, total)
+
+
+def _print_means(console: Console, what: str, values: "list[Any]") -> None:
+    """The mean over runs, where there are several and all are known."""
+    from windvane.evaluation import confidence
+
+    array = np.asarray(values, float)
+    if len(array) > 1 and np.isfinite(array).all():
+        half = confidence(array)
+        say(console, f"{what} of {len(array)} policies {array.mean():.4f} +/- {half:.4f} (95%)")
+
+
+def _never_ending(one: "Evaluation") -> str:
+    """Weights for which no episode ends, counted and some of them named."""
+    vectors = one.weights[one.never_ending]
+    picked = vectors[np.unique(np.linspace(0, len(vectors) - 1, NAMED).round().astype(int))]
+    named = "; ".join(",".join(f"{weight:.3g}" for weight in vector) for vector in picked)
+    such = "such as" if len(vectors) > len(picked) else "namely"
+    return (
+        f"no episode ends by itself for {len(vectors)} of {len(one.weights)} weight vectors, "
+        f"{such} {named}"
+    )
+
+
+def _measures(
+    values: np.ndarray, reference: np.ndarray, weights: np.ndarray, known: np.ndarray | None
+) -> list[str]:
+    from windvane import fronts
+
+    found = [
+        fronts.hypervolume(values, reference),
+        fronts.expected_utility(values, weights),
+        fronts.sparsity(values),
+    ]
+    if known is None:
+        return [*(f"{value:.4g}" for value in found), *([NOT_KNOWN] * 3)]
+    found += [
+        fronts.igd(values, known),
+        fronts.igd_plus(values, known),
+        fronts.maximum_utility_loss(values, known, weights),
+    ]
+    return [f"{value:.4g}" for value in found]
+
+
+def _parse_point(text: str, objectives: int) -> np.ndarray:
+    try:
+        point = np.asarray([float(part) for part in text.split(",")])
+    except ValueError:
+        point = np.zeros(0)
+    if point.size != objectives or not np.isfinite(point).all():
+        raise InputError(
+            f"--reference must be {objectives} numbers separated by commas, one per objective, "
+            f"not {text!r}"
+        )
+    return point
+
+
+def _write_points(path: Path, played: "dict[str, Evaluation]", names: tuple[str, ...]) -> Path:
+    from windvane import fronts
+
+    header = ["run", *(f"weight of {n}" for n in names), *(f"return in {n}" for n in names)]
+    rows: list[list[Any]] = []
+    for run, one in played.items():
+        values = one.returns.mean(1)
+        best = set(fronts.undominated(values).tolist())
+        for index, (vector, value) in enumerate(zip(one.weights, values, strict=True)):
+            numbers = [f"{number:.6g}" for number in (*vector, *value)]
+            ending = "no" if one.never_ending[index] else "yes"
+            rows.append([run, *numbers, "yes" if index in best else "no", ending])
+    return write_csv(path, [*header, "undominated", "ends by itself"], rows)
+
+
+def _check_same_problem(folders: tuple[Path, ...], configs: "list[TrainConfig]") -> None:
+    """Numbers of different problems, or in different units, cannot be compared."""
+    first = configs[0]
+    for folder, config in zip(folders, configs, strict=True):
+        for name in ("env", "env_args", "gamma", "reward_scale"):
+            one, other = getattr(first, name), getattr(config, name)
+            if one != other:
+                raise InputError(
+                    f"{folders[0]} and {folder} are of different problems and cannot be compared: "
+                    f"{name} is {one!r} and {other!r}"
+                )
+        if first.custom.get("env") != config.custom.get("env"):
+            raise InputError(
+                f"{folders[0]} and {folder} are of different problems and cannot be compared: "
+                f"their environments, both {first.env}, have other parameters"
+            )

@@ -1,0 +1,74 @@
+"""What the commands that film an episode have in common: their options, and the file they write."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+
+from windvane.errors import require_int, require_positive_int
+from windvane.files import make_folder
+from windvane.progress import say
+
+if TYPE_CHECKING:
+    from windvane.rendering import Episode
+
+
+@dataclass(frozen=True)
+class Filming:
+    """How an episode is filmed."""
+
+    size: int = 240
+    """Height of a frame in pixels."""
+    steps: int = 100
+    """Most steps to show; the episode itself is played to its end."""
+    fps: int = 6
+    """Frames per second of a GIF."""
+    seed: int = 0
+    """Seed of the episode."""
+
+    def check(self, out: Path) -> None:
+        """Complain about what cannot be filmed, before anything takes long."""
+        from windvane import rendering
+
+        for name in ("size", "steps", "fps"):
+            require_positive_int(f"--{name}", getattr(self, name), 10_000)
+        require_int("--seed", self.seed, 0, 2**32 - 1)
+        rendering.check_path(out)
+
+    def write(
+        self,
+        console: Console,
+        episode: "Episode",
+        names: tuple[str, ...],
+        weights: Any,
+        out: Path,
+    ) -> None:
+        """Write the film, and print how long the episode was and what it earned."""
+        from windvane import rendering
+
+        make_folder(out.parent)
+        frames = episode.frames
+        if out.suffix.lower() == ".gif":
+            frames = rendering.with_captions(frames, _captions(episode, names, weights))
+        rendering.write(frames, out, self.fps)
+        ending = "terminated" if episode.terminated else "was truncated"
+        say(console, f"the episode {ending} after {len(episode.rewards)} steps")
+        say(console, f"undiscounted return: {amounts(names, episode.rewards.sum(0))}")
+        say(console, f"written: {out}")
+
+
+def amounts(names: tuple[str, ...], values: Any) -> str:
+    """A number for each objective."""
+    return ", ".join(f"{name} {value:.4f}" for name, value in zip(names, values, strict=True))
+
+
+def _captions(episode: "Episode", names: tuple[str, ...], weights: Any) -> list[list[str]]:
+    """Weights, step and return so far, for every frame."""
+    totals = np.concatenate([np.zeros_like(episode.rewards[:1]), episode.rewards.cumsum(0)])
+    shown = [] if weights is None else [f"weights {', '.join(f'{w:.3g}' for w in weights)}"]
+    return [
+        [*shown, f"step {step}", f"undiscounted return {amounts(names, totals[step])}"]
+        for step in range(len(episode.frames))
+    ]

@@ -1,0 +1,204 @@
+"""The commands that train: `windvane train`, `windvane resume`.
+
+What may not live here: anything a library user would want; this file parses, calls and prints.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from windvane.cli.printing import begin_table, mean, number, unit
+from windvane.learning.hyperparameters import Hyperparameters
+from windvane.progress import say
+from windvane.registry import Arguments
+from windvane.training.config import TrainConfig
+from windvane.training.presets import PRESETS, preset_for
+from windvane.training.settings import (
+    HostSettings,
+    NetworkSettings,
+    ReplaySettings,
+    RunSettings,
+    Task,
+)
+
+if TYPE_CHECKING:
+    from windvane.runs.result import Result
+
+Folder = Annotated[Path, tyro.conf.Positional]
+Preset = Annotated[
+    str | None,
+    tyro.conf.arg(
+        help=f"Settings that all others start from: {', '.join(PRESETS)}. The defaults shown here "
+        "are its own. Default: the one that suits --env.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class TaskOptions(Task):
+    """What is trained on what, how often and for how long."""
+
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, as name=value, such as map=concave of dst."""
+    agent_args: tuple[str, ...] = ()
+    """Arguments of the agent, as name=value, such as kappa=0.02 of mn."""
+    replay_args: tuple[str, ...] = ()
+    """Arguments of the replay rule, as name=value, such as trajectories=500 of der."""
+    schedule: tuple[str, ...] = ("sparse",)
+    """How weights change: sparse, regular, fixed weights such as 0.3,0.7, live:FILE for weights in
+    a watched file, or module:factory. With several, every seed is trained with each of them."""
+    schedule_args: tuple[str, ...] = ()
+    """Arguments of the schedule, as name=value: every=N steps (sparse) or episodes (regular)."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an agent: one run or many in parallel, interruptible and resumable.
+
+    Ctrl-C stops after a checkpoint, and `windvane resume` resumes from it, or from the last one
+    after a crash, to the same outcome.
+    """
+
+    task: tyro.conf.OmitArgPrefixes[TaskOptions]
+    learning: tyro.conf.OmitArgPrefixes[Hyperparameters]
+    network: tyro.conf.OmitArgPrefixes[NetworkSettings]
+    replay_buffer: tyro.conf.OmitArgPrefixes[ReplaySettings]
+    gymnasium: tyro.conf.OmitArgPrefixes[HostSettings]
+    running: tyro.conf.OmitArgPrefixes[RunSettings]
+    preset: Preset = None
+    out: Path = Path("out/train")
+    """Folder for the records, the checkpoints and, in the end, the policies."""
+
+    @staticmethod
+    def defaults(arguments: list[str]) -> "Train":
+        """Settings that depend on what the user asks for: --preset, else the one for --env."""
+        preset, env = (_value_of(arguments, flag) for flag in ("--preset", "--env"))
+        if preset not in PRESETS:
+            preset = preset_for(env or "minecart")
+        config = TrainConfig.preset(preset)
+        return Train(*(_options(group, config) for group in _GROUPS))
+
+    @property
+    def config(self) -> TrainConfig:
+        """The settings, checked."""
+        if self.preset is not None:
+            TrainConfig.preset(self.preset)
+        groups = (getattr(self, field.name) for field in fields(self)[: len(_GROUPS)])
+        return TrainConfig(
+            **{name: value for group in groups for name, value in vars(group).items()}
+        )
+
+    def run(self, console: Console) -> None:
+        """Train and print the outcome."""
+        from windvane.runs.runner import train
+
+        print_result(console, train(self.config, out=self.out, console=console))
+
+
+_GROUPS = (
+    TaskOptions, Hyperparameters, NetworkSettings, ReplaySettings, HostSettings, RunSettings,
+)  # fmt: skip
+"""Classes of the settings, in the order of the fields of `Train`."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What of a run folder may be imported.
+
+    Importing a name runs its code. What only a file names is not imported, unless it is given again
+    or all of it is trusted; names of Windvane and MO-Gymnasium need neither.
+    """
+
+    trust: bool = False
+    """Import whatever the run folder names."""
+    env: str | None = None
+    """The environment's name, given again so that it may be imported."""
+    agent: str | None = None
+    """The agent's name, given again so that it may be imported."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """As `Policy.load` takes it."""
+        return vars(self)
+
+
+@dataclass(frozen=True)
+class TrustAll(Trust):
+    """What of a run folder may be imported.
+
+    Importing a name runs its code. What only a file names is not imported, unless it is given again
+    or all of it is trusted; names of Windvane and MO-Gymnasium need neither.
+    """
+
+    replay: str | None = None
+    """The replay rule's name, given again so that it may be imported."""
+    schedule: str | None = None
+    """The schedule's name, given again so that it may be imported."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Resume a training that was interrupted, to the same outcome as without the interruption.
+
+    Episodes of a Gymnasium environment that were open begin anew. A training that is finished is
+    only read.
+    """
+
+    folder: Folder
+    """Folder of the training."""
+    trust: tyro.conf.OmitArgPrefixes[TrustAll]
+
+    def run(self, console: Console) -> None:
+        """Resume and print the outcome."""
+        from windvane.runs.runner import resume
+
+        print_result(console, resume(self.folder, console=console, **self.trust.given))
+
+
+def print_result(console: Console, result: "Result") -> None:
+    """Print the regret of every run, or its utility where regret is not known."""
+    config = result.config
+    known = np.isfinite(result.regret.overall).any()
+    name, means = ("regret", result.regret) if known else ("utility", result.utility)
+    title = f"Mean {name} of training episodes ({unit(config)})"
+    table = begin_table(console, title, ("run", "all episodes", "last quarter"))
+    columns = np.stack([means.overall, means.last_quarter], 1)
+    for run, row in zip(config.run_names, columns, strict=True):
+        table.add_row(run, *map(number, row))
+    schedules, seeds = config.schedules, len(config.seed_numbers)
+    if seeds > 1:
+        table.add_section()
+        for schedule, rows in zip(schedules, np.split(columns, len(schedules)), strict=True):
+            label = f"mean, {schedule}" if len(schedules) > 1 else "mean"
+            table.add_row(label, *(number(mean(column)) for column in rows.T))
+    console.print(table)
+    if result.sentence:
+        say(console, result.sentence)
+    if result.folder is not None:
+        say(console, f"written: {result.folder}")
+
+
+def _options(group: type, config: TrainConfig) -> Any:
+    """A group of settings as the command line takes them."""
+    values = {field.name: getattr(config, field.name) for field in fields(group)}
+    for name, value in values.items():
+        if isinstance(value, Arguments):
+            values[name] = value.to_texts()
+    if "schedule" in values:
+        values["schedule"] = config.schedules
+    return group(**values)
+
+
+def _value_of(arguments: list[str], flag: str) -> str:
+    """What follows a flag, or its equals sign; the last one counts."""
+    value = ""
+    for index, this in enumerate(arguments):
+        if this == flag:
+            value = "".join(arguments[index + 1 : index + 2])
+        elif this.startswith(f"{flag}="):
+            value = this.removeprefix(f"{flag}=")
+    return value
