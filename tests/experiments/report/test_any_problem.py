@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tests.experiments.synthetic import make_cell, make_run
-from tests.training.small import small
+from tests.runs.small import small
 from windvane.experiments.report.csv_table import to_csv
 from windvane.experiments.report.figures import section_figures
 from windvane.experiments.report.latex import to_latex

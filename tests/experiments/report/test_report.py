@@ -348,10 +348,10 @@ def test_how_regret_falls_after_a_change_of_weights():
     "changes",
     [
         {"schedule": "regular"},
-        {"weights_every": 2_700},  # not where points are
-        {"weights_every": 1_500},  # three points in between
-        {"weights_every": 50_000},  # a single change
-        {"weights_every": 20, "steps": 100},  # more points than steps
+        {"schedule_args": {"every": 2_700}},  # not where points are
+        {"schedule_args": {"every": 1_500}},  # three points in between
+        {"schedule_args": {"every": 50_000}},  # a single change
+        {"schedule_args": {"every": 20}, "steps": 100},  # more points than steps
     ],
 )
 def test_changes_that_cannot_be_seen_have_no_figure(changes):

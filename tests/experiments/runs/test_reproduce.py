@@ -253,7 +253,7 @@ def test_jobs_share_a_program() -> None:
 
 
 def test_jobs_with_their_own_rhythm_of_changes_are_apart() -> None:
-    runs = [*small(weights="sparse").runs, *small(weights="regular").runs]
+    runs = [*small(schedule="sparse").runs, *small(schedule="regular").runs]
     assert [schedules_of(b.config) for b in make_jobs(runs)] == [("sparse",), ("regular",)]
 
 

@@ -59,7 +59,7 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_files_describe_themselves(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(one(), SOME, False, PROVENANCE)
-    store.write(one(weights="regular", weights_every=None), SOME, False, PROVENANCE)
+    store.write(one(schedule="regular", schedule_args={}), SOME, False, PROVENANCE)
     found = polars.read_parquet(tmp_path / "runs" / "*" / "*" / "*.parquet")
     assert found.columns[:6] == ["env", "observation", "agent", "replay", "schedule", "seed"]
     assert sorted(found["schedule"].unique()) == ["regular", "sparse"]
@@ -70,7 +70,7 @@ def test_files_describe_themselves(tmp_path: Path) -> None:
     "change",
     [
         {"steps": 960}, {"width": 16}, {"seeds": (4,)}, {"agent": "mo"}, {"replay": "standard"},
-        {"weights": "regular"}, {"gamma": 0.9}, {"precision": "bfloat16"}, {"weights_every": 50},
+        {"schedule": "regular"}, {"gamma": 0.9}, {"precision": "bfloat16"}, {"schedule_args": {"every": 50}},
     ],
 )  # fmt: skip
 def test_other_runs_have_other_paths(change: dict, tmp_path: Path) -> None:
@@ -79,13 +79,12 @@ def test_other_runs_have_other_paths(change: dict, tmp_path: Path) -> None:
 
 
 DEFAULTS = {
-    "env": "minecart", "observation": "pixels", "weights_every": None, "steps": 1_000_000,
+    "env": "minecart", "observation": "pixels", "steps": 1_000_000,
     "gamma": 0.98, "learning_rate": 0.02, "momentum": 0.9, "clip_norm": 1.0, "epsilon_start": 1.0,
     "epsilon_end": 0.05, "epsilon_steps": 100_000, "batch_size": 64, "update_interval": 4,
-    "target_interval": 150, "learning_starts": 100, "reward_scale": 1.0, "encountered": 16_384,
-    "kappa": 0.01, "reuse": "full", "room": 24, "width": 512, "depth": 3, "encoder_depth": 1,
+    "target_interval": 150, "learning_starts": 100, "reward_scale": 1.0, "weight_history_size": 16_384,
+    "width": 512, "depth": 3, "encoder_depth": 1,
     "precision": "auto", "capacity": 100_000, "priority_exponent": 2.0, "priority_offset": 0.01,
-    "trajectories": None,
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.training.small import small
+from tests.runs.small import small
 from windvane.errors import InputError
 from windvane.experiments.report.summarise import summarise_run
 from windvane.experiments.runs import frames
