@@ -22,8 +22,8 @@ BASE_RADIUS = 0.15
 MAX_MINES = 256
 MAX_ORES = 63
 """With the fuel, as many objectives as an environment may have."""
-SMALLEST, LARGEST = 1e-6, 1e6
-"""Bounds of what an instance's numbers can mean; the paper's lie between 0.05 and 1.5."""
+SMALLEST, LARGEST = 1e-30, 1e30
+"""Bounds of an instance's numbers: in 32 bits much smaller ones are 0 and larger ones infinite."""
 
 DEFAULT_COLOURS = ((57, 112, 252), (137, 48, 182), (230, 126, 34), (39, 174, 96), (241, 196, 15))
 """Ore colours of the authors' program for two ores, continued for more."""
@@ -92,11 +92,14 @@ class MinecartConfig:
             raise InputError(
                 f"a Minecart instance has at most {MAX_MINES} mines, not {len(self.mines):,}"
             )
-        # Within what 32 bits hold, where a smaller number would be 0 and a larger one infinite.
-        if not (is_number(self.capacity) and SMALLEST <= self.capacity <= LARGEST):
+        if not (is_number(self.capacity) and self.capacity > 0):
             raise InputError(
-                f"the cart's capacity must be a number above 0, from {SMALLEST:g} to {LARGEST:g}, "
-                f"not {shown(self.capacity)}"
+                f"the cart's capacity must be a number above 0, not {shown(self.capacity)}"
+            )
+        if not SMALLEST <= self.capacity <= LARGEST:
+            raise InputError(
+                f"the cart's capacity must be from {SMALLEST:g} to {LARGEST:g}, "
+                f"not {self.capacity:g}"
             )
         for index, mine in enumerate(self.mines):
             if len(mine.distributions) != self.num_ores:
