@@ -1,4 +1,4 @@
-"""A heat pump whose electricity price moves: train one policy for every price, then follow the price.
+"""A heat pump whose electricity price moves: train one policy for all prices, then follow them.
 
 The environment is plain Gymnasium with a vector reward: comfort, and energy used. How much energy
 counts is a weight, so the policy needs no training when the tariff changes.
@@ -65,10 +65,10 @@ def main() -> None:
         expensive = 0.25 + 0.35 * (32 <= quarter < 48) + 0.35 * (68 <= quarter < 84)
         action = policy.act(observation, [1 - expensive, expensive])
         observation, *_ = env.step(action)
-        for values, value in zip(
-            (hours, inside, power, price), (quarter / 4, env.inside, POWER[action], expensive)
-        ):
-            values.append(value)
+        hours.append(quarter / 4)
+        inside.append(env.inside)
+        power.append(POWER[action])
+        price.append(expensive)
     windvane.plots.save(draw(hours, inside, power, price), arguments.out)
     peak = np.asarray(price) > 0.5
     print(f"mean power {np.mean(np.asarray(power)[peak]):.2f} kW while energy is expensive,")
@@ -78,7 +78,8 @@ def main() -> None:
 def draw(hours, inside, power, price):
     figure = matplotlib.figure.Figure(figsize=(7, 5))
     axes = figure.subplots(3, sharex=True)
-    for one, values, label in zip(axes, (price, power, inside), ("weight of energy", "kW", "°C")):
+    lines = {"weight of energy": price, "kW": power, "°C": inside}
+    for one, (label, values) in zip(axes, lines.items(), strict=True):
         one.step(hours, values, where="post")
         one.set_ylabel(label)
     axes[-1].set_xlabel("hour")

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from rich.console import Console
 
 from windvane.batching import where
-from windvane.envs.episodes import advance, start
+from windvane.envs.episodes import reset_episode, step_autoreset
 from windvane.envs.minecart import Minecart
 from windvane.learning.state_codec import StateCodec
 from windvane.oracle import coverage_set

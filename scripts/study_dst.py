@@ -25,8 +25,8 @@ from windvane.experiments.report.markdown import pipes
 from windvane.experiments.runs.provenance import device
 from windvane.experiments.runs.store import read_run
 from windvane.oracle import coverage_set
+from windvane.schedules import RegularChanges
 from windvane.training.config import TrainConfig
-from windvane.weights import RegularChanges
 
 GAMMA = TrainConfig.preset("paper-dst").gamma
 EVEN = np.stack([(np.arange(200) + 0.5) / 200, (199.5 - np.arange(200)) / 200], 1)

@@ -27,7 +27,7 @@ LAYERS = (
     {"experiments"},
     {"cli"},
 )
-"""From the bottom to the top: a module or package may import from its own layer and those before."""
+"""From the bottom to the top: a module or package imports from lower layers alone."""
 
 
 def level(name: str) -> int:

@@ -14,9 +14,9 @@ from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure
 from windvane.errors import InputError
 from windvane.experiments.report.summarise import summarise_run
 from windvane.experiments.runs.store import Store
-from windvane.training.config import TrainConfig
 from windvane.runs.result import Result
 from windvane.runs.runner import train
+from windvane.training.config import TrainConfig
 
 WEIGHTS = EVEN[5::20]
 

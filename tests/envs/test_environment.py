@@ -27,7 +27,7 @@ from windvane.envs.gymnasium_vector import WindvaneVectorEnv
 from windvane.envs.minecart import Minecart
 from windvane.errors import InputError
 from windvane.oracle.coverage import CoverageSet, stack_plans
-from windvane.training.runner import train
+from windvane.runs.runner import train
 
 KEY = jax.random.key(0)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "native_environment.py"

@@ -13,7 +13,8 @@ from jaxtyping import Array, PyTree
 from windvane.agents import AGENTS
 from windvane.agents.core import Agent
 from windvane.envs import ENVS
-from windvane.envs.environment import Environment
+from windvane.envs.checking import check_environment
+from windvane.envs.environment import Environment, require_observation
 from windvane.envs.resolve import GymnasiumEnv, World, from_object, resolve_env
 from windvane.errors import InputError
 from windvane.fingerprint import fingerprint, type_name
@@ -184,7 +185,9 @@ def _spec_and_codec(config: TrainConfig, world: World) -> tuple[EnvSpec, Any]:
                 raise InputError(
                     f"{name} is for Gymnasium environments, and {config.env} is a native one"
                 )
-        return world.spec, StateCodec(world)
+        if config.observation != "auto":
+            require_observation(world, config.observation)
+        return check_environment(world), StateCodec(world)
     from windvane.envs.host import HostEnvs
 
     options = _host_options(config)

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
-from tests.runs.crashes import Crash, crash_at_files
+from tests.runs.crashes import Crash, crash_at_files, stop_after
 from tests.runs.small import small
-from tests.runs.crashes import stop_after
 from windvane.errors import InputError
 from windvane.experiments.paper.grids import Grid
 from windvane.experiments.report.summary_files import write_summaries
@@ -28,10 +27,10 @@ from windvane.experiments.runs.jobs import ELAPSED, WORK, make_jobs, run_job, un
 from windvane.experiments.runs.reproduce import reproduce
 from windvane.experiments.runs.store import Store, read_run
 from windvane.files import BusyError, file_lock
-from windvane.training.config import TrainConfig
-from windvane.training.loop import _purpose
+from windvane.learning.learner import init_key
 from windvane.runs.runner import train
 from windvane.runs.stopping import TrainingStopped
+from windvane.training.config import TrainConfig
 
 
 def test_a_store_holds_every_run_and_nothing_is_left_over(whole: Path) -> None:
@@ -99,7 +98,7 @@ def test_a_job_is_the_same_in_whatever_order_its_cells_are_asked_for() -> None:
 def test_parallel_runs_every_run_meets_the_weights_of_its_own_cell(whole: Path) -> None:
     for path in Store(whole).paths():
         run, records, _, _ = read_run(path)
-        key = _purpose(jax.random.key(run.seed_numbers[0]), 3)
+        key = init_key(jax.random.key(run.seed_numbers[0]), 3)
         begins = jnp.asarray(records["step"] - records["length"])
         weights = jax.vmap(run.build().schedule.weights, (None, 0, 0))
         expected = weights(key, jnp.asarray(records["episode"]), begins)

@@ -21,8 +21,8 @@ from windvane.experiments.runs import paths as module
 from windvane.experiments.runs.cells import setting
 from windvane.experiments.runs.paths import STORE_FORMAT
 from windvane.experiments.runs.store import Store, read_run, read_summary
-from windvane.training.config import TrainConfig
 from windvane.runs.records import Records, read_table
+from windvane.training.config import TrainConfig
 
 PROVENANCE = {"version": "1", "commit": None, "device": "a device", "seconds": 1.5}
 
@@ -70,7 +70,8 @@ def test_files_describe_themselves(tmp_path: Path) -> None:
     "change",
     [
         {"steps": 960}, {"width": 16}, {"seeds": (4,)}, {"agent": "mo"}, {"replay": "standard"},
-        {"schedule": "regular"}, {"gamma": 0.9}, {"precision": "bfloat16"}, {"schedule_args": {"every": 50}},
+        {"schedule": "regular"}, {"gamma": 0.9}, {"precision": "bfloat16"},
+        {"schedule_args": {"every": 50}},
     ],
 )  # fmt: skip
 def test_other_runs_have_other_paths(change: dict, tmp_path: Path) -> None:
@@ -82,7 +83,8 @@ DEFAULTS = {
     "env": "minecart", "observation": "pixels", "steps": 1_000_000,
     "gamma": 0.98, "learning_rate": 0.02, "momentum": 0.9, "clip_norm": 1.0, "epsilon_start": 1.0,
     "epsilon_end": 0.05, "epsilon_steps": 100_000, "batch_size": 64, "update_interval": 4,
-    "target_interval": 150, "learning_starts": 100, "reward_scale": 1.0, "weight_history_size": 16_384,
+    "target_interval": 150, "learning_starts": 100, "reward_scale": 1.0,
+    "weight_history_size": 16_384,
     "width": 512, "depth": 3, "encoder_depth": 1,
     "precision": "auto", "capacity": 100_000, "priority_exponent": 2.0, "priority_offset": 0.01,
 }  # fmt: skip

@@ -12,10 +12,10 @@ from windvane.envs.environment import Environment
 from windvane.experiments.runs.cells import paper_preset
 from windvane.experiments.runs.frames import faults_of, numbers, read_frame, whole_numbers
 from windvane.experiments.runs.paths import CONTENT
-from windvane.files import make_folder, atomic_write
+from windvane.files import atomic_write, make_folder
 from windvane.plots import replay_content
-from windvane.training.config import TrainConfig
 from windvane.training.build import open_world
+from windvane.training.config import TrainConfig
 
 SHOWN = "cn-der-sparse"
 """The cell that is shown, where it was run."""

@@ -33,7 +33,7 @@ from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.report.tables import ResultTable, Section, sections
 from windvane.experiments.report.webpage import to_html
 from windvane.experiments.runs.paths import fingerprint, slug
-from windvane.files import make_folder, atomic_write
+from windvane.files import atomic_write, make_folder
 from windvane.plots import save
 from windvane.progress import say
 

@@ -30,10 +30,10 @@ from windvane.experiments.runs.paths import short_hash, slug
 from windvane.experiments.runs.provenance import provenance
 from windvane.experiments.runs.store import Store
 from windvane.files import atomic_write, file_lock, make_folder, write_new
-from windvane.training.config import TrainConfig
 from windvane.runs.records import Records
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
+from windvane.training.config import TrainConfig
 
 WORK = "work"
 ELAPSED = ".seconds"

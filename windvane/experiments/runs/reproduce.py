@@ -20,7 +20,7 @@ from windvane.experiments.runs.jobs import (
 )
 from windvane.experiments.runs.provenance import commit
 from windvane.experiments.runs.store import Store
-from windvane.files import BusyError, make_folder, atomic_write
+from windvane.files import BusyError, atomic_write, make_folder
 from windvane.progress import say
 from windvane.runs.stopping import TrainingStopped, stop_request
 
