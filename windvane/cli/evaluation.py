@@ -3,6 +3,7 @@
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -291,6 +292,8 @@ class Watch:
 
         self.filming.check(self.out)
         use_compilation_cache()
+        for driver in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):
+            os.environ.setdefault(driver, "dummy")  # pygame would look for a screen and speakers
         policy = self._policy()
         weights = parse_weights(self.weights, policy.spec.num_objectives)
         filming, names = self.filming, policy.spec.objectives
