@@ -30,9 +30,9 @@ def load_config(folder: Path) -> TrainConfig:
     if not is_run_folder(folder):
         raise InputError(f"there is no training run in {folder}")
     config = TrainConfig.load(folder / CONFIG)
-    old = folder / _OBJECTS_1
-    if not old.exists():
+    if not has_old_objects(folder):
         return config
+    old = folder / _OBJECTS_1
     names = read_json(old)
     kinds = {"weights": "schedule"}
     good = isinstance(names, dict) and all(
@@ -42,6 +42,11 @@ def load_config(folder: Path) -> TrainConfig:
         raise InputError(f"{old} must name the classes of custom parts, not {names!r:.80}")
     known = {kinds.get(kind, kind): {"type": name} for kind, name in names.items()}
     return replace(config, custom=known)
+
+
+def has_old_objects(folder: Path) -> bool:
+    """Whether a run of the first format had objects made in Python: its policies do not say so."""
+    return (folder / _OBJECTS_1).exists()
 
 
 def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[float]] | None) -> Path:
