@@ -90,16 +90,19 @@ def evaluate(
     episodes: int = 1,
     seed: int = 0,
     optimal: Any = None,
+    oracle: bool = True,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Evaluation:
     """Play greedy episodes for one weight vector or many; by default for a grid over the simplex.
 
     `optimal` is a coverage set (discounted, unscaled) or a function of weights, for environments
-    whose optimum is not known here.
+    whose optimum is not known here. Without the `oracle`, no optimum is searched for.
     """
     require_positive_int("the number of episodes", episodes, 1_000_000)
     require_int("the seed", seed, 0, 2**32 - 1)
     rows = _weight_rows(weights, policy.spec.num_objectives)
+    if optimal is not None and not callable(optimal):
+        optimal = check_values(optimal, policy.spec.num_objectives)
     scale = policy.config.reward_scale
     world = policy.world
     if isinstance(world, Environment):
@@ -107,7 +110,7 @@ def evaluate(
     else:
         played = _play_host(policy, world, rows, episodes, seed, progress)
     returns, lengths, terminated = played
-    best = optimal_value_fn(world, policy.config.gamma, scale, optimal)(rows)
+    best = optimal_value_fn(world, policy.config.gamma, scale, optimal, oracle=oracle)(rows)
     return Evaluation(rows, returns * scale, lengths, terminated, best)
 
 
@@ -117,13 +120,17 @@ def optimal_value_fn(
     scale: float,
     given: Any = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
+    *,
+    oracle: bool = True,
 ) -> OptimalValue:
-    """The best utility for rows of weights: from what the user hands over, our oracle, or the front
-    that an environment states; NaN where there is none of these.
+    """The best utility for rows of weights: from what the user hands over, our `oracle`, or the
+    front that an environment states; NaN where there is none of these.
     """
     if callable(given):
         return lambda weights: np.asarray([scale * float(given(row)) for row in weights])
-    values = given if given is not None else known_values(world, gamma, progress)
+    values = given
+    if values is None and oracle:
+        values = known_values(world, gamma, progress)
     if values is None:
         return lambda weights: np.full(len(weights), np.nan)
     scaled = check_values(values) * scale
@@ -157,14 +164,23 @@ def known_values(
     return None
 
 
-def check_values(values: Any) -> Float[np.ndarray, "n objectives"]:
-    """Return value vectors as an array if they are rows of finite numbers."""
+def check_values(
+    values: Any, num_objectives: int | None = None
+) -> Float[np.ndarray, "n objectives"]:
+    """Return value vectors as an array if they are rows of finite numbers, of so many objectives if
+    their number is given.
+    """
     try:
         array = np.asarray(values, float)
     except (TypeError, ValueError):
         array = np.zeros(0)
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
         raise InputError("optimal values must be rows of finite numbers, one per objective")
+    if num_objectives not in (None, array.shape[1]):
+        raise InputError(
+            f"optimal values must be of {num_objectives} objectives, and these are of "
+            f"{array.shape[1]}"
+        )
     return array
 
 
