@@ -4,9 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
+from typing import Any
 
 import hypothesis
 import jaxtyping
+import pytest
 
 # What one worker or a program that a test starts has compiled, the others read; for this session
 # alone, so that no result is older than the code.
@@ -27,3 +30,18 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 hypothesis.settings.register_profile("windvane", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("windvane")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A small training, the uninterrupted one that others are compared with."""
+    from tests.runs.small import small
+    from windvane.runs.runner import train
+
+    return train(small(), out=tmp_path_factory.mktemp("finished") / "run", progress=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a run folder may be made."""
+    return tmp_path / "run"

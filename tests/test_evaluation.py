@@ -100,14 +100,10 @@ def test_evaluation_of_the_command_uses_the_map(
 
 
 def test_without_an_oracle_none_is_asked(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windvane.training.config import TrainConfig
-
     def refuse(*_: object) -> None:
         raise AssertionError("the search was switched off")
 
     monkeypatch.setattr("windvane.evaluation.coverage_set", refuse)
-    blind = TrainConfig.from_json(policy.config.to_json() | {"oracle": False})
-    same = Policy(policy.spec, policy.agent, policy.network, blind, 3, world=policy.world)
-    assert np.isnan(evaluate(same, WEIGHTS).regret).all()
-    given = [[10.0, 0.0]]
-    assert evaluate(same, WEIGHTS, optimal=given).optimal[0] == pytest.approx(SCALE * 8.5)
+    assert np.isnan(evaluate(policy, WEIGHTS, oracle=False).regret).all()
+    judged = evaluate(policy, WEIGHTS, optimal=[[10.0, 0.0]])
+    assert judged.optimal[0] == pytest.approx(SCALE * 8.5)

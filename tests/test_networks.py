@@ -1,5 +1,6 @@
 """Networks against plain computations of the same: convolutions, dueling heads, first weights."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +13,17 @@ from windvane import networks
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.minecart import Minecart
 from windvane.errors import InputError
-from windvane.networks import Architecture, Dense, DuelingHead, FrameEncoder, QNetwork, glorot
+from windvane.networks import (
+    Architecture,
+    Dense,
+    DuelingHead,
+    FeatureEncoder,
+    FrameEncoder,
+    QNetwork,
+    convolution_plan,
+    glorot,
+)
+from windvane.spec import EnvSpec, FrameSpec
 
 KEY = jax.random.key(0)
 
@@ -34,7 +45,7 @@ def filled(make: Any) -> Any:
 
 def network_for(env: Any, conditioned: bool, precision: Any = "float32") -> QNetwork:
     architecture = Architecture(16, 2, precision=precision)
-    return filled(lambda: architecture.build(env, 2, conditioned, KEY))
+    return filled(lambda: architecture.build(env.spec, 2, conditioned, KEY))
 
 
 def plain_convolution(x: np.ndarray, kernel: jax.Array, bias: jax.Array) -> np.ndarray:
@@ -52,26 +63,27 @@ def plain_pooling(x: np.ndarray) -> np.ndarray:
 
 
 def test_frames_are_encoded_as_by_plain_convolutions_and_pooling() -> None:
-    encoder = filled(lambda: FrameEncoder.make(KEY, 16, "float32"))
+    encoder = filled(lambda: FrameEncoder.make(KEY, (48, 48, 3), 16, "float32"))
+    one, two = encoder.stages
     frames = np.random.default_rng(0).integers(0, 256, (3, 48, 48, 3)).astype(np.uint8)
-    first = plain_convolution(frames.astype(np.float32) / 255, encoder.first, encoder.first_bias)
+    first = plain_convolution(frames.astype(np.float32) / 255, one.kernel, one.bias)
     assert first.shape == (3, 22, 22, 32)
     pooled = plain_pooling(leaky(first))
     assert pooled.shape == (3, 11, 11, 32)
-    second = plain_convolution(pooled, encoder.second, encoder.second_bias)
+    second = plain_convolution(pooled, two.kernel, two.bias)
     assert second.shape == (3, 4, 4, 48)
     flat = plain_pooling(leaky(second)).reshape(3, 2 * 2 * 48)
     features = leaky(flat @ np.asarray(encoder.dense.kernel) + np.asarray(encoder.dense.bias))
     assert np.allclose(eqx.filter_jit(encoder)(jnp.asarray(frames)), features, atol=1e-4)
 
 
-def test_the_largest_of_four_has_the_gradient_of_a_maximum() -> None:
+def test_the_pool_of_four_has_the_gradient_of_a_maximum() -> None:
     """Few different numbers, so that some share it."""
     generator = np.random.default_rng(0)
     y = jnp.asarray(generator.integers(0, 3, (50, 4, 7)).astype(np.float32))
     given = jnp.asarray(generator.normal(size=(50, 7)).astype(np.float32))
     ours, theirs = (
-        jax.vjp(function, y) for function in (networks.largest, lambda y: y.max(axis=-2))
+        jax.vjp(function, y) for function in (networks.max_pool, lambda y: y.max(axis=-2))
     )
     assert np.array_equal(ours[0], theirs[0])
     assert np.allclose(ours[1](given)[0], theirs[1](given)[0], rtol=1e-6)
@@ -115,8 +127,8 @@ def test_many_weight_vectors_at_once_are_many_calls() -> None:
     network = network_for(DeepSeaTreasure(), True)
     positions = jnp.asarray([[0, 0], [3, 4]], jnp.int32)
     weights = jnp.asarray([[[0.1, 0.9], [0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [0.7, 0.3], [0, 1]]])
-    judge = eqx.filter_jit(lambda n, p, w: n.judge(n.encode(p[None]), w))
-    together, alone = judge(network, positions, weights), eqx.filter_jit(network)
+    q_values = eqx.filter_jit(lambda n, p, w: n.q_values(n.encode(p[None]), w))
+    together, alone = q_values(network, positions, weights), eqx.filter_jit(network)
     for n in range(2):
         for m in range(3):
             assert np.allclose(together[n, m], alone(positions[n], weights[n, m]), atol=1e-6)
@@ -133,10 +145,11 @@ def test_the_papers_network_has_the_papers_shapes() -> None:
     env = Minecart(observation="pixels")
     shapes = jax.tree.map(
         lambda leaf: leaf.shape,
-        eqx.filter_eval_shape(lambda: Architecture().build(env, 3, True, KEY)),
+        eqx.filter_eval_shape(lambda: Architecture().build(env.spec, 3, True, KEY)),
     )
     encoder, head = shapes.encoder, shapes.head
-    assert (encoder.first, encoder.second) == ((6, 6, 3, 32), (5, 5, 32, 48))
+    assert [stage.kernel for stage in encoder.stages] == [(6, 6, 3, 32), (5, 5, 32, 48)]
+    assert [stage.bias for stage in encoder.stages] == [(32,), (48,)]
     assert encoder.dense.kernel == (192, 512)
     # Two frames of 512 features each, and three weights, for two streams of 512 units.
     assert (head.features, head.weights) == ((1024, 1024), (3, 1024))
@@ -164,7 +177,7 @@ def test_every_layer_begins_with_glorots_numbers_of_its_own(
         return jnp.zeros(shape)
 
     monkeypatch.setattr(networks, "glorot", record)
-    Architecture(64).build(Minecart(observation="pixels"), 2, True, KEY)
+    Architecture(64).build(Minecart(observation="pixels").spec, 2, True, KEY)
     assert fans == {
         (6, 6, 3, 32): (6 * 6 * 3, 6 * 6 * 32),
         (5, 5, 32, 48): (5 * 5 * 32, 5 * 5 * 48),
@@ -212,3 +225,138 @@ def test_sizes_are_positive(wrong: dict[str, int]) -> None:
 def test_an_unknown_precision_is_refused() -> None:
     with pytest.raises(Exception, match="float16"):
         Architecture(precision="float16")  # type: ignore[arg-type]
+
+
+# --- images of other sizes
+
+
+def positions(side: int) -> int:
+    """What is left of a side after one stage."""
+    return -(-side // 4) - 1
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("side", [*range(8, 90), 96, 128, 160, 210, 256, 333, 400, 479, 480])
+def test_plans_leave_few_positions(side: int, channels: int) -> None:
+    stages, left = convolution_plan((side, side, channels))
+    assert stages[0] == (6, channels, 32)
+    assert [stage[0] for stage in stages[1:]] == [5] * (len(stages) - 1)
+    assert [stage[2] for stage in stages] == [32, 48, 64, 64, 64][: len(stages)]
+    assert [stage[1] for stage in stages[1:]] == [stage[2] for stage in stages[:-1]]
+    for _ in stages:
+        side = positions(side)
+    assert left == side * side
+    assert 1 <= side <= 4
+
+
+def test_the_papers_frames_have_the_papers_layers() -> None:
+    assert convolution_plan((48, 48, 3)) == ([(6, 3, 32), (5, 32, 48)], 2 * 2)
+
+
+@pytest.mark.parametrize("shape", [(8, 480, 3), (480, 8, 1), (17, 300, 4), (210, 160, 3)])
+def test_plans_of_images_that_are_not_square(shape: tuple[int, ...]) -> None:
+    stages, left = convolution_plan(shape)
+    height, width = shape[:2]
+    for number in range(len(stages)):
+        assert number == 0 or min(height, width) >= 5
+        height, width = positions(height), positions(width)
+    assert left == height * width
+    assert left > 0
+    assert max(height, width) <= 4 or min(height, width) < 5
+
+
+@pytest.mark.parametrize("shape", [(7, 48, 3), (48, 7, 3), (1, 1, 1)])
+def test_images_that_are_too_small_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="at least 8 pixels high and wide"):
+        convolution_plan(shape)
+
+
+@pytest.mark.parametrize(
+    "shape", [(8, 8, 1), (9, 11, 2), (21, 20, 4), (84, 84, 1), (61, 8, 3), (210, 160, 3)]
+)
+def test_images_of_any_size_are_encoded_as_by_plain_convolutions(shape: tuple[int, ...]) -> None:
+    """Zeros are added below and on the right, to multiples of 4."""
+    encoder = filled(lambda: FrameEncoder.make(KEY, shape, 8, "float32"))
+    frames = np.random.default_rng(0).integers(0, 256, (2, *shape)).astype(np.uint8)
+    x = frames.astype(np.float32) / 255
+    for stage in encoder.stages:
+        x = np.pad(x, ((0, 0), (0, -x.shape[1] % 4), (0, -x.shape[2] % 4), (0, 0)))
+        # As from a kernel of 6x6: the last row and column of a smaller one see nothing.
+        rest = 6 - stage.kernel.shape[0]
+        kernel = jnp.pad(stage.kernel, ((0, rest), (0, rest), (0, 0), (0, 0)))
+        x = plain_pooling(leaky(plain_convolution(x, kernel, stage.bias)))
+    assert x.shape[1] * x.shape[2] == convolution_plan(shape)[1]
+    dense = encoder.dense
+    features = leaky(x.reshape(2, -1) @ np.asarray(dense.kernel) + np.asarray(dense.bias))
+    assert encoder.width == 8
+    assert np.allclose(eqx.filter_jit(encoder)(jnp.asarray(frames)), features, atol=1e-4)
+
+
+SPECS = {
+    "image": (FrameSpec((9, 12, 1), "uint8"), 3),
+    "unbounded": (FrameSpec((3,), "float32", (-math.inf, 0, -1), (math.inf, math.inf, 1)), 2),
+    "constant": (FrameSpec((2,), "float32", (0, 1), (1, 1)), 1),
+    "categories": (FrameSpec((2,), "int32", categories=(3, 5)), 1),
+}
+EXTREMES = {
+    "image": np.asarray([0, 255]),
+    "unbounded": np.asarray([[-3e38, 3e38, -1], [0, 0, 0], [1e-30, 5, 1]]),
+    "constant": np.asarray([[0.0, 1.0], [1.0, 1.0]]),
+    "categories": np.asarray([[0, 0], [2, 4], [1, 3]]),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_values_and_gradients_are_finite(name: str, precision: Any) -> None:
+    frame, stack = SPECS[name]
+    spec = EnvSpec(4, ("one", "other"), frame, stack)
+    network = Architecture(8, 1, precision=precision).build(spec, 2, True, KEY)
+    seen = [
+        np.broadcast_to(one, spec.observation_shape).astype(frame.dtype) for one in EXTREMES[name]
+    ]
+    observations = jnp.asarray(np.stack(seen))
+    weights = jnp.asarray([0.25, 0.75])
+
+    @eqx.filter_jit
+    def value_and_gradient(network: QNetwork, observations: Any) -> Any:
+        def total(network: QNetwork) -> Any:
+            q = jax.vmap(network, (0, None))(observations, weights)
+            return jnp.abs(q).sum(), q
+
+        return eqx.filter_value_and_grad(total, has_aux=True)(network)
+
+    (_, q), gradient = value_and_gradient(network, observations)
+    assert q.shape == (len(seen), 4, 2)
+    assert np.isfinite(q).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+    assert any(np.asarray(leaf).any() for leaf in jax.tree.leaves(gradient.encoder))
+
+
+def plain_encoder(frame: FrameSpec) -> FeatureEncoder:
+    """An encoder whose only layer changes nothing that is positive."""
+    size = sum(frame.categories) or frame.shape[0]
+    made = FeatureEncoder.make(KEY, frame, size, 1, "float32")
+    return eqx.tree_at(lambda e: e.layers, made, (Dense(jnp.eye(size), jnp.zeros(size)),))
+
+
+def test_entries_without_bounds_are_squashed() -> None:
+    frame = FrameSpec((3,), "float32", (-math.inf, 0, 2), (math.inf, math.inf, 4))
+    encoder = plain_encoder(frame)
+    assert encoder.frame_shape == (3,)
+    e = math.e
+    seen = jnp.asarray([[e - 1, 0, 2], [0, e**3 - 1, 3], [1 - e, 1e30, 4]], jnp.float32)
+    expected = [[1, 0, 0], [0, 3, 0.5], [-0.01, 30 * math.log(10), 1]]
+    np.testing.assert_allclose(encoder(seen), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_entries_whose_bounds_are_equal_are_shifted_alone() -> None:
+    encoder = plain_encoder(FrameSpec((2,), "float32", (0, 3), (2, 3)))
+    np.testing.assert_allclose(encoder(jnp.asarray([[1.0, 3.0]])), [[0.5, 0]])
+
+
+def test_categories_become_one_hot_vectors() -> None:
+    encoder = plain_encoder(FrameSpec((2,), "int32", categories=(2, 3)))
+    assert encoder.frame_shape == (2,)
+    seen = jnp.asarray([[0, 2], [1, 0]], jnp.int32)
+    assert np.array_equal(encoder(seen), [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0]])

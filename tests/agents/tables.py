@@ -9,7 +9,7 @@ from windvane.networks import QNetwork
 
 
 class TableNetwork(QNetwork):
-    """Q(s, a; w) = table[s, a] + tilt[s, a] times the first weight; moments are states' numbers."""
+    """Q(s, a; w) = table[s, a] + tilt[s, a] times the first weight; frames are states' numbers."""
 
     table: Float[Array, "states actions outputs"]
     tilt: Float[Array, "states actions outputs"]
@@ -21,11 +21,11 @@ class TableNetwork(QNetwork):
         self.tilt = jnp.zeros_like(self.table) if tilt is None else jnp.asarray(tilt, jnp.float32)
 
     def __call__(self, observation: Any, weights: Any) -> Any:
-        return self.judge(observation[None, None, None], weights[None, None])[0, 0]
+        return self.q_values(observation[None, None, None], weights[None, None])[0, 0]
 
-    def encode(self, moments: Any) -> Any:
-        return moments[:, :, None]
+    def encode(self, frames: Any) -> Any:
+        return frames[:, :, None]
 
-    def judge(self, features: Any, weights: Any) -> Any:
+    def q_values(self, features: Any, weights: Any) -> Any:
         states = features[0, :, 0]
         return self.table[states][:, None] + weights[:, :, :1, None] * self.tilt[states][:, None]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.agents.tables import TableNetwork
 from windvane.agents.conditioned import ConditionedNetwork
-from windvane.agents.core import Agent, Encountered
+from windvane.agents.core import Agent, TransitionBatch, WeightHistory
 from windvane.agents.multi_network import MultiNetwork
 from windvane.agents.multi_objective import MultiObjectiveDQN
 from windvane.agents.naive import Naive
@@ -48,10 +48,12 @@ def loss(
     return agent.loss(
         online,
         target,
-        jnp.asarray([[0], [1]]),
-        jnp.asarray([1]),
-        jnp.asarray([[1.0, -1.0]]),
-        jnp.asarray([terminated]),
+        TransitionBatch(
+            jnp.asarray([[0], [1]]),
+            jnp.asarray([1]),
+            jnp.asarray([[1.0, -1.0]]),
+            jnp.asarray([terminated]),
+        ),
         jnp.asarray([weights]),
         jnp.asarray(0.5),
     )
@@ -76,10 +78,10 @@ def loss(
     ],
 )
 def test_errors_of_a_step(agent: Agent, weights: Any, error: float) -> None:
-    value, learned = loss(agent, TableNetwork(ONLINE), TableNetwork(TARGET), weights)
+    value, info = loss(agent, TableNetwork(ONLINE), TableNetwork(TARGET), weights)
     assert value == pytest.approx(error)
-    assert learned.loss == pytest.approx(error)
-    assert np.allclose(learned.errors, [error])
+    assert info.loss == pytest.approx(error)
+    assert np.allclose(info.td_errors, [error])
 
 
 @pytest.mark.parametrize("agent", ALL[:-1])
@@ -109,24 +111,26 @@ def test_each_weight_vector_is_judged_by_its_own_values() -> None:
     # Q-(1, 0; LEFT) = (10, 20) + 0.9 (20, 0) = (28, 20), so y = (15, 9): errors 3 and 9.
     # Q-(1, 1; RIGHT) = (30, 40): y = (16, 19) as above: errors 10.5 and 19.
     target = TableNetwork(TARGET, [[[0, 0], [0, 0]], [[20, 0], [0, 0]]])
-    _, learned = loss(ConditionedNetwork(), online, target, [LEFT, RIGHT])
-    assert learned.errors[0] == pytest.approx((6 + 14.75) / 2)
+    _, info = loss(ConditionedNetwork(), online, target, [LEFT, RIGHT])
+    assert info.td_errors[0] == pytest.approx((6 + 14.75) / 2)
 
 
 def test_a_batchs_loss_is_the_mean_and_its_errors_are_each_transitions() -> None:
-    _, learned = ConditionedNetwork().loss(
+    _, info = ConditionedNetwork().loss(
         TableNetwork(ONLINE),
         TableNetwork(TARGET),
-        jnp.asarray([[0, 1], [1, 0]]),
-        jnp.asarray([1, 0]),
-        jnp.asarray([[1.0, -1.0], [2.0, 2.0]]),
-        jnp.asarray([False, True]),
+        TransitionBatch(
+            jnp.asarray([[0, 1], [1, 0]]),
+            jnp.asarray([1, 0]),
+            jnp.asarray([[1.0, -1.0], [2.0, 2.0]]),
+            jnp.asarray([False, True]),
+        ),
         jnp.asarray([[LEFT, RIGHT], [LEFT, RIGHT]]),
         jnp.asarray(0.5),
     )
     # The second: (2, 2) against (4, 1).
-    assert np.allclose(learned.errors, [11, 1.5])
-    assert learned.loss == pytest.approx(6.25)
+    assert np.allclose(info.td_errors, [11, 1.5])
+    assert info.loss == pytest.approx(6.25)
 
 
 @pytest.mark.parametrize("agent", ALL[:-1])
@@ -146,7 +150,7 @@ def test_frames_that_observations_share_get_no_gradient_through_the_targets() ->
 
     def network() -> Any:
         shapes = eqx.filter_eval_shape(
-            lambda: Architecture(8, 2).build(env, 3, True, jax.random.key(0))
+            lambda: Architecture(8, 2).build(env.spec, 3, True, jax.random.key(0))
         )
         fill = lambda leaf: jnp.asarray(generator.normal(scale=0.1, size=leaf.shape), jnp.float32)  # noqa: E731
         return jax.tree.map(fill, shapes)
@@ -166,9 +170,8 @@ def test_frames_that_observations_share_get_no_gradient_through_the_targets() ->
     @eqx.filter_jit
     def both(online: Any, target: Any) -> Any:
         grad = eqx.filter_grad(agent.loss, has_aux=True)
-        fused, learned = grad(
-            online, target, frames, actions, rewards, terminated, weights, jnp.asarray(0.9)
-        )
+        batch = TransitionBatch(frames, actions, rewards, terminated)
+        fused, info = grad(online, target, batch, weights, jnp.asarray(0.9))
         judged = [
             jax.vmap(jax.vmap(network, (None, 0)))(frames[1:].swapaxes(0, 1), weights)
             for network in (online, target)
@@ -178,7 +181,7 @@ def test_frames_that_observations_share_get_no_gradient_through_the_targets() ->
         discounts = jnp.where(terminated, 0.0, 0.9)[:, None, None]
         goals = rewards[:, None] + discounts * future
         value, gradient = eqx.filter_value_and_grad(plain)(online, goals)
-        return learned.loss, fused, value, gradient
+        return info.loss, fused, value, gradient
 
     value, fused, plain_value, plain_gradient = both(online, target)
     assert np.allclose(value, plain_value, rtol=1e-5)
@@ -187,12 +190,12 @@ def test_frames_that_observations_share_get_no_gradient_through_the_targets() ->
 
 
 def test_what_each_agent_trains_on() -> None:
-    active, key = jnp.asarray([0.5, 0.5]), jax.random.key(0)
-    encountered = Encountered.start(jnp.asarray(LEFT), 4)
-    encountered = encountered.add(jnp.asarray(RIGHT), jnp.asarray(True), jnp.zeros(()))
+    active, key = jnp.asarray([[0.5, 0.5]]), jax.random.key(0)
+    history = WeightHistory.start(jnp.asarray(LEFT), 4)
+    history = history.add(jnp.asarray(RIGHT), jnp.asarray(True), jnp.zeros(()))
     names = ["cn", "cn-active", "cn-uvfa", "mo", "mn", "naive", "uvfa"]
     drawn = {
-        name: np.asarray(agent.training_weights(active, encountered, key, 50))
+        name: np.asarray(agent.training_weights(active, history, key, 50))
         for name, agent in zip(names, ALL, strict=True)
     }
     now = np.full((50, 1, 2), 0.5, np.float32)

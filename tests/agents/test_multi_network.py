@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agents.policies import Model
-from windvane.agents.core import Change, Encountered, Networks
+from windvane.agents.core import Networks, WeightChange, WeightHistory
 from windvane.agents.multi_network import MultiNetwork, admit, best_policy
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
@@ -88,11 +88,11 @@ def same(one: Any, other: Any) -> bool:
 
 
 @eqx.filter_jit
-def changed(agent: MultiNetwork, networks: Networks, change: Change, key: Any) -> Networks:
+def after(agent: MultiNetwork, networks: Networks, change: WeightChange, key: Any) -> Networks:
     """Two runs side by side."""
 
-    def one(networks: Networks, change: Change, key: Any) -> Networks:
-        return agent.on_change(networks, change, ENV, key)
+    def one(networks: Networks, change: WeightChange, key: Any) -> Networks:
+        return agent.on_change(networks, change, ENV.observe, key)
 
     return jax.vmap(one)(networks, change, key)
 
@@ -103,33 +103,32 @@ def pair(first: Any, second: Any) -> Any:
 
 @pytest.mark.parametrize("reuse", ["full", "partial"])
 def test_a_policy_is_kept_and_taken_up_again(reuse: Any) -> None:
-    agent = MultiNetwork(reuse=reuse, room=3)
+    agent = MultiNetwork(reuse=reuse, max_policies=3)
     key = jax.random.key(0)
-    shape = eqx.filter_eval_shape(lambda: Architecture(8, 1).build(ENV, 2, False, key))
+    shape = eqx.filter_eval_shape(lambda: Architecture(8, 1).build(ENV.spec, 2, False, key))
     rich, quick, other = (constant(shape, v) for v in ([5.0, 1.0], [2.0, 4.0], [7.0, 7.0]))
     start = ENV.reset(key)
-    encountered = Encountered.start(LEFT, 8)
+    history = WeightHistory.start(LEFT, 8)
     keys = jax.random.split(key)
-    memory = agent.remember(rich)
-    empty = Networks(rich, other, memory)
+    empty = Networks(rich, other, agent.init_agent_state(rich))
     yes, no = (
-        Change(jnp.asarray(happened), LEFT, RIGHT, encountered, start) for happened in (True, False)
+        WeightChange(jnp.asarray(changed), LEFT, RIGHT, history, start) for changed in (True, False)
     )
-    then = changed(agent, pair(empty, empty), pair(yes, no), keys)
+    then = after(agent, pair(empty, empty), pair(yes, no), keys)
     # The run whose weights did not change is as it was.
     assert same(jax.tree.map(lambda leaf: leaf[1], then), empty)
     online, target, policies = jax.tree.map(lambda leaf: leaf[0], then)
-    assert policies.held.tolist() == [True, False, False]
+    assert policies.mask.tolist() == [True, False, False]
     assert np.allclose(policies.values[0], [5, 1])
     assert same(jax.tree.map(lambda leaf: leaf[0], policies.networks), rich)
     assert same(online, target)
     # Another policy is trained for the new weights, and back come the old ones.
-    encountered = encountered.add(RIGHT, jnp.asarray(True), jnp.zeros(()))
-    back = Change(jnp.asarray(True), RIGHT, LEFT, encountered, start)
+    history = history.add(RIGHT, jnp.asarray(True), jnp.zeros(()))
+    back = WeightChange(jnp.asarray(True), RIGHT, LEFT, history, start)
     networks = Networks(quick, other, policies)
-    then = changed(agent, pair(networks, networks), pair(back, back), keys)
-    assert then.memory.held.tolist() == [[True, True, False]] * 2
-    assert np.allclose(then.memory.values[0, :2], [[5, 1], [2, 4]])
+    then = after(agent, pair(networks, networks), pair(back, back), keys)
+    assert then.agent_state.mask.tolist() == [[True, True, False]] * 2
+    assert np.allclose(then.agent_state.values[0, :2], [[5, 1], [2, 4]])
     assert same(then.online, then.target)
     online = jax.tree.map(lambda leaf: leaf[0], then.online)
     last = lambda network: (network.head.value, network.head.advantage)  # noqa: E731
@@ -146,7 +145,9 @@ def test_a_policy_is_kept_and_taken_up_again(reuse: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("wrong", [{"reuse": "half"}, {"room": 0}, {"kappa": -0.1}])
+@pytest.mark.parametrize("wrong", [{"reuse": "half"}, {"max_policies": 0}, {"kappa": -0.1}])
 def test_bad_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError if "reuse" not in wrong else Exception, match=r"half|room|kappa"):
+    with pytest.raises(
+        InputError if "reuse" not in wrong else Exception, match=r"half|max_policies|kappa"
+    ):
         MultiNetwork(**wrong)

@@ -5,15 +5,17 @@ import numpy as np
 import pytest
 
 from tests.agents import probes
-from tests.training.runs import initial, pick
+from tests.training.initial import initial, pick
 from windvane.agents.conditioned import ConditionedNetwork
 from windvane.agents.core import Agent
 from windvane.agents.multi_objective import MultiObjectiveDQN
+from windvane.learning.hyperparameters import Hyperparameters
+from windvane.learning.learner import Learner
+from windvane.learning.state_codec import StateCodec
 from windvane.networks import Architecture
 from windvane.replay.standard import StandardReplay
-from windvane.training.loop import Trainer, run_chunk
-from windvane.training.settings import Hyperparameters
-from windvane.weights import FixedWeights, SparseChanges, WeightSchedule
+from windvane.schedules import FixedWeights, SparseChanges, WeightSchedule
+from windvane.training.fused import ChunkSpec, FusedDriver, run_chunk
 
 SETTINGS = Hyperparameters(
     gamma=probes.GAMMA,
@@ -23,7 +25,7 @@ SETTINGS = Hyperparameters(
     target_interval=25,
     epsilon_end=0.5,
     epsilon_steps=1000,
-    encountered=256,
+    weight_history_size=256,
 )
 CYCLES = 2000
 
@@ -48,14 +50,15 @@ TRADE_OFF = {
 def trained(agent: Agent, env: probes.Probe, schedule: WeightSchedule) -> np.ndarray:
     """Q-values in both states, for both weights, after training."""
     architecture = Architecture(width=32, depth=2)
-    trainer = Trainer(env, agent, StandardReplay(512), schedule, architecture, SETTINGS)
-    runs = initial(trainer, jnp.zeros(1, int))
-    runs, _ = run_chunk((trainer, jnp.asarray(0), CYCLES, True), runs)
-    assert not runs.failed.any()
-    network = pick(runs.online, 0)
+    learner = Learner(env.spec, agent, StandardReplay(512), StateCodec(env), architecture, SETTINGS)
+    driver = FusedDriver(learner, env, schedule)
+    runs = initial(driver, jnp.zeros(1, int))
+    runs, _ = run_chunk((driver, ChunkSpec(jnp.asarray(0), CYCLES, True)), runs)
+    assert not runs.learner.failed.any()
+    network = pick(runs.learner.online, 0)
     weights = jnp.broadcast_to(jnp.asarray([LEFT, RIGHT]), (probes.STATES, 2, 2))
     features = network.encode(jnp.eye(probes.STATES)[None])
-    return np.asarray(network.judge(features, weights))
+    return np.asarray(network.q_values(features, weights))
 
 
 def assert_values(q: np.ndarray, known: dict[int, list[list[float]]]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.training.small import small
+from tests.runs.small import small
 from windvane.experiments.grid import Grid
 from windvane.experiments.reproduce import Outcome, reproduce
 from windvane.experiments.store import Store, read_run

@@ -6,7 +6,7 @@ import numpy as np
 import polars
 import pytest
 
-from tests.training.small import same_records, small
+from tests.runs.small import same_records, small
 from windvane.errors import InputError
 from windvane.experiments import store as module
 from windvane.experiments.content import copy_examples, examples

@@ -1,28 +1,29 @@
-"""Configurations: presets, the way to JSON and back, and what is refused."""
+"""Configurations: presets, the way to JSON and back, formats of before, and what is refused."""
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import jaxtyping
 import pytest
 
-from windvane.agents.conditioned import ConditionedNetwork
-from windvane.agents.multi_network import MultiNetwork
+from tests.formats import OLD
 from windvane.errors import InputError
-from windvane.networks import Architecture
-from windvane.replay.diverse import DiverseReplay
-from windvane.training.config import FORMAT, TrainConfig
-from windvane.training.parts import run_schedules
-from windvane.training.runner import chunks
-from windvane.training.settings import Hyperparameters
-from windvane.weights import FixedWeights
+from windvane.registry import Arguments
+from windvane.runs.runner import chunks
+from windvane.training.build import build, run_schedules
+from windvane.training.config import FORMAT, MAX_RUNS, TrainConfig
+from windvane.training.presets import PRESETS, preset_for
 
-OTHERS = {
-    "env": "dst", "observation": "features", "agent": "naive", "replay": "sel",
-    "weights": "regular", "precision": "float32", "seeds": (7, 2), "weights_every": 3,
-    "trajectories": 9, "encoder_depth": 2, "reuse": "partial",
+OTHERS: dict[str, Any] = {
+    "env": "mo:four-room-v0", "env_args": {"maze": [["x", 1]], "render": None},
+    "observation": "features", "agent": "mn", "agent_args": {"kappa": 0.5, "reuse": "partial"},
+    "replay": "sel", "replay_args": {"trajectories": 9}, "schedule": "regular",
+    "schedule_args": {"every": 3}, "seeds": (7, 2), "precision": "float32", "num_envs": 2,
+    "vector_mode": "async", "frame_stack": 3, "frame_size": 84, "time_limit": 50,
+    "encoder_depth": 2, "evaluate_every": 500, "oracle": False,
+    "custom": {"agent": {"type": "a.B", "fingerprint": "0123"}},
 }  # fmt: skip
 
 
@@ -33,22 +34,58 @@ def test_the_way_to_json_and_back_for_every_setting() -> None:
             changes[field.name] = type(field.default)(field.default / 2)
     config = TrainConfig(**changes)
     text = json.dumps(config.to_json())
-    assert TrainConfig.from_json(json.loads(text)) == config
-    defaults = asdict(TrainConfig())
-    assert all(value != defaults[name] for name, value in asdict(config).items())
+    back = TrainConfig.from_json(json.loads(text))
+    assert back == config
+    assert hash(back) == hash(config)
+    defaults = TrainConfig()
+    assert all(getattr(back, f.name) != getattr(defaults, f.name) for f in fields(TrainConfig))
+    assert json.loads(text)["format"] == FORMAT
+    assert set(json.loads(text)) == {"format", *(f.name for f in fields(TrainConfig))}
 
 
-def test_every_part_gets_its_settings() -> None:
-    config = TrainConfig.preset("quick-dst", gamma=0.9, width=32, clip_norm=3, trajectories=12)
-    trainer = config.build()
-    for name in Hyperparameters.__dataclass_fields__:
-        assert getattr(trainer.settings, name) == getattr(config, name)
-    assert trainer.architecture == Architecture(32, 3, 1, "float32")
-    assert isinstance(trainer.replay, DiverseReplay)
-    assert trainer.replay.trajectories == 12
-    several = TrainConfig.preset("quick-dst", agent="mn", kappa=0.1, reuse="partial", room=5)
-    assert several.build().agent == MultiNetwork(0.1, "partial", 5)
-    assert TrainConfig().build().replay.trajectories == 10_000  # type: ignore[attr-defined]
+def test_arguments_are_names_with_values() -> None:
+    texts = TrainConfig(agent="mn", agent_args=("kappa=0.5", "reuse=partial"))
+    assert texts == TrainConfig(agent="mn", agent_args={"reuse": "partial", "kappa": 0.5})
+    assert texts.agent_args == Arguments({"kappa": 0.5, "reuse": "partial"})
+    assert texts != TrainConfig(agent="mn")
+
+
+NOW: dict[str, Any] = {
+    "env": "dst", "observation": "features", "steps": 480, "seeds": (3, 5), "gamma": 0.95,
+    "learning_rate": 0.005, "epsilon_start": 0.1, "epsilon_end": 0.001, "epsilon_steps": 10000,
+    "batch_size": 8, "learning_starts": 80, "reward_scale": 0.01, "weight_history_size": 4096,
+    "width": 8, "depth": 2, "precision": "float32", "capacity": 200, "chunk": 80,
+    "checkpoint_seconds": 0.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "now"),
+    [
+        ({}, {}),
+        ({"agent": "mn", "kappa": 0.1, "reuse": "partial", "room": 5},
+         {"agent": "mn", "agent_args": {"kappa": 0.1, "reuse": "partial", "max_policies": 5}}),
+        ({"agent": "mn"}, {"agent": "mn"}),
+        # Other agents never looked at what is mn's.
+        ({"agent": "uvfa", "kappa": 0.1, "room": 5}, {"agent": "uvfa"}),
+        ({"trajectories": 12}, {"replay_args": {"trajectories": 12}}),
+        ({"replay": "sel", "trajectories": 12}, {"replay": "sel"}),
+        ({"weights_every": 100}, {"schedule_args": {"every": 100}}),
+        ({"weights": "regular", "weights_every": 3},
+         {"schedule": "regular", "schedule_args": {"every": 3}}),
+        ({"weights": ["sparse", "regular"]}, {"schedule": ("sparse", "regular")}),
+        ({"seeds": 3, "encountered": 16}, {"seeds": 3, "weight_history_size": 16}),
+    ],
+)  # fmt: skip
+def test_the_first_format(old: dict[str, Any], now: dict[str, Any]) -> None:
+    loaded = TrainConfig.from_json(json.loads(json.dumps(OLD | old)))
+    assert loaded == TrainConfig(**(NOW | now))
+    assert build(loaded) is not None
+
+
+def test_the_first_format_is_not_mixed_with_this_one() -> None:
+    with pytest.raises(InputError, match="unknown setting 'encountered'"):
+        TrainConfig.from_json(OLD | {"format": FORMAT})
 
 
 def test_the_papers_presets() -> None:
@@ -59,25 +96,22 @@ def test_the_papers_presets() -> None:
     assert (dst.steps, dst.capacity, dst.batch_size, dst.gamma) == (100_000, 10_000, 16, 0.95)
     assert (dst.epsilon_start, dst.epsilon_end, dst.epsilon_steps) == (0.1, 0.01, 10_000)
     assert (dst.reward_scale, dst.width, dst.observation) == (0.01, 512, "pixels")
-    assert int(minecart.build().schedule.every) == 50_000  # type: ignore[attr-defined]
-    assert int(dst.build().schedule.every) == 5_000  # type: ignore[attr-defined]
+    assert int(build(minecart).schedule.every) == 50_000  # type: ignore[union-attr]
+    assert int(build(dst).schedule.every) == 5_000  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"agent": name} for name in ("cn", "cn-active", "cn-uvfa", "uvfa", "mn", "mo", "naive")]
-    + [{"replay": name} for name in ("standard", "der", "sel", "exp")]
-    + [{"weights": "regular"}, {"env": "minecart"}],
-)
-def test_all_names_are_built(changes: dict[str, Any]) -> None:
-    assert TrainConfig.preset("quick-dst", **changes).build() is not None
-
-
-def test_parts_of_the_users_own() -> None:
-    agent, weights = ConditionedNetwork(train_on="active"), FixedWeights([0.5, 0.5])
-    trainer = TrainConfig.preset("quick-dst").build(agent=agent, weights=weights)
-    assert trainer.agent == agent
-    assert trainer.schedule is weights
+def test_presets_by_environment() -> None:
+    assert TrainConfig.for_env("dst", steps=40) == TrainConfig.preset("paper-dst", steps=40)
+    assert TrainConfig.for_env("minecart") == TrainConfig()
+    other = TrainConfig.for_env("mo:four-room-v0")
+    assert (other.env, other.observation) == ("mo:four-room-v0", "auto")
+    assert [preset_for(env) for env in ("minecart", "my.module:make")] == [
+        "paper-minecart", "default",
+    ]  # fmt: skip
+    for name in PRESETS:
+        assert TrainConfig.preset(name) == TrainConfig(**PRESETS[name])
+    with pytest.raises(InputError, match="unknown env 'chess'"):
+        TrainConfig.for_env("chess")
 
 
 def test_seeds_are_a_number_or_a_list() -> None:
@@ -85,40 +119,49 @@ def test_seeds_are_a_number_or_a_list() -> None:
     assert TrainConfig(seeds=(4, 9)).seed_numbers == (4, 9)
 
 
-def test_runs_have_every_kind_of_weights_and_every_seed() -> None:
-    both = TrainConfig(weights=("sparse", "regular"), seeds=(4, 9))
-    assert both.kinds == ("sparse", "regular")
+def test_runs_have_every_schedule_and_every_seed() -> None:
+    both = TrainConfig(schedule=("sparse", "regular"), seeds=(4, 9))
+    assert both.schedules == ("sparse", "regular")
     assert both.run_names == (
         "sparse-seed-4", "sparse-seed-9", "regular-seed-4", "regular-seed-9",
     )  # fmt: skip
-    assert both.runs[2] == TrainConfig(weights="regular", seeds=(4,))
+    assert both.runs[2] == TrainConfig(schedule="regular", seeds=(4,))
     assert TrainConfig.from_json(json.loads(json.dumps(both.to_json()))) == both
-    one = TrainConfig(weights=("regular",))
-    assert one == TrainConfig(weights="regular")
+    one = TrainConfig(schedule=("regular",))
+    assert one == TrainConfig(schedule="regular")
     assert one.run_names == ("seed-0",)
-    schedules = run_schedules(both, both.build().schedule)
+    schedules = run_schedules(both, build(both).schedule)
     assert schedules.chosen.tolist() == [0, 0, 1, 1]
     assert schedules.schedules[0].every.tolist() == [50_000] * 4
+    fixed = TrainConfig(schedule=("0.5,0.5", "a.b:c"))
+    assert fixed.run_names == ("0.5-0.5-seed-0", "a.b-c-seed-0")
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"steps": 999_984, "update_interval": 3}, {"steps": 40}, {"chunk": 1}, {"chunk": 10**9}],
+    [
+        {},
+        {"steps": 999_984, "update_interval": 3},
+        {"steps": 40},
+        {"chunk": 1},
+        {"chunk": 10**9},
+        {"num_envs": 16},
+    ],
 )
 def test_chunks_cover_all_steps_with_few_lengths(changes: dict[str, Any]) -> None:
     config = TrainConfig(**changes)
     found = list(chunks(config))
-    assert [c.first for c in found] == [0, *(c.last for c in found[:-1])]
-    assert found[-1].last == config.steps
+    assert [c.start for c in found] == [0, *(c.stop for c in found[:-1])]
+    assert found[-1].stop == config.steps
     assert [c.learning for c in found] == [False] + [True] * (len(found) - 1)
-    assert len({c.last - c.first for c in found[1:]}) <= 2
-    assert all((c.last - c.first) % config.update_interval == 0 for c in found)
+    assert len({c.stop - c.start for c in found[1:]}) <= 2
+    assert all((c.stop - c.start) % config.cycle_steps == 0 for c in found)
 
 
 @pytest.mark.parametrize("steps", [1_000_000, 100_000, 30_000, 2_000])
 def test_a_usual_number_of_steps_has_no_rest(steps: int) -> None:
     """A rest would have to be compiled apart."""
-    lengths = {c.last - c.first for c in list(chunks(TrainConfig(steps=steps)))[1:]}
+    lengths = {c.stop - c.start for c in list(chunks(TrainConfig(steps=steps)))[1:]}
     assert len(lengths) == 1
     assert min(lengths) > 300
 
@@ -127,24 +170,53 @@ def test_a_usual_number_of_steps_has_no_rest(steps: int) -> None:
 def test_chunks_are_never_much_shorter_than_asked_for(chunk: int) -> None:
     """Even where the number of cycles, here 997, can be divided by nothing."""
     config = TrainConfig(steps=100 + 4 * 997, chunk=chunk)
-    lengths = [c.last - c.first for c in list(chunks(config))[1:-1]]
+    lengths = [c.stop - c.start for c in list(chunks(config))[1:-1]]
     assert min(lengths) >= chunk / 8
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"env": "chess"}, "unknown env 'chess'; choose one of: minecart, dst"),
-    ({"env": 3}, "env must be one of minecart, dst, not 3"),
+    ({"env": 3}, "unknown env 3; choose one of: minecart, dst"),
+    ({"env": "a" * 300}, "unknown env"),
+    ({"env_args": 3}, "env_args must be names with values, such as time_limit=50, not 3"),
+    ({"env_args": ("time_limit",)}, "env_args must be of the form name=value"),
+    ({"env_args": {"limit": float("nan")}}, "env_args must be plain JSON values"),
+    ({"observation": "sound"}, "unknown observation 'sound'; choose one of: auto, pixels"),
     ({"agent": "dqn"}, "cn-active"),
+    ({"agent": None}, "unknown agent None"),
+    ({"agent_args": {"kappa": object()}}, "agent_args must be plain JSON values"),
+    ({"replay": "all"}, "unknown replay 'all'; choose one of: standard, der"),
+    ({"custom": 3}, "custom must be names with values"),
     ({"steps": 0}, "steps must be a whole number from 1 to 2147483647, not 0"),
     ({"steps": 1e6}, "1000000.0"),
     ({"steps": 10}, "steps must be a multiple of update_interval, 4, not 10"),
-    ({"weights_every": -1}, "weights_every"),
-    ({"weights": "often"}, "unknown weights 'often'; choose one of: sparse, regular"),
-    ({"weights": ()}, "at least one kind of weight changes"),
-    ({"weights": ("sparse", "often")}, "unknown weights 'often'"),
-    ({"weights": ("sparse", "sparse")}, "weights must differ from one another"),
-    ({"weights": ("sparse", "regular"), "weights_every": 5}, "not sparse and regular, or leave"),
-    ({"seeds": 0}, "the number of seeds must be a whole number of at least 1, not 0"),
+    ({"num_envs": 3}, "of num_envs, 3, and update_interval, 4, one must be a multiple"),
+    ({"num_envs": 8, "steps": 12}, "steps must be a multiple of 8, the steps of a cycle, not 12"),
+    ({"num_envs": 8192}, "num_envs must be a whole number from 1 to 4096"),
+    ({"vector_mode": "thread"}, "unknown vector_mode 'thread'; choose one of: sync, async"),
+    ({"frame_stack": 0}, "frame_stack"),
+    ({"frame_size": 2000}, "frame_size must be a whole number from 1 to 1024, not 2000"),
+    ({"time_limit": 0}, "time_limit"),
+    ({"evaluate_every": 0}, "evaluate_every"),
+    ({"oracle": 1}, "oracle must be true or false, not 1"),
+    ({"schedule_args": ("every",)}, "schedule_args"),
+    ({"schedule": "often"}, "unknown schedule 'often'; choose one of: sparse, regular"),
+    ({"schedule": "0.5,0.6"}, "must sum to 1"),
+    ({"schedule": 3}, "unknown schedule 3"),
+    ({"schedule": ()}, "at least one schedule"),
+    ({"schedule": ("sparse", "often")}, "unknown schedule 'often'"),
+    ({"schedule": ("sparse", "sparse")}, "schedules must differ from one another"),
+    (
+        {"schedule": ("sparse", "regular"), "schedule_args": {"every": 5}},
+        "choose one of sparse and regular, or leave",
+    ),
+    ({"seeds": MAX_RUNS, "schedule": ("sparse", "regular")}, "at most 10,000 runs"),
+    ({"seeds": MAX_RUNS + 1}, "the number of seeds"),
+    ({"capacity": 2**31}, "capacity"),
+    ({"weight_history_size": 0}, "weight_history_size"),
+    ({"priority_exponent": 101}, "priority_exponent must be a number of at least 0 and at most"),
+    ({"priority_offset": 0}, "priority_offset must be a number above 0, not 0"),
+    ({"seeds": 0}, "the number of seeds must be a whole number from 1 to 10000, not 0"),
     ({"seeds": ()}, "at least one seed"),
     ({"seeds": (1, 1)}, "seeds must differ from one another, not [1, 1]"),
     ({"seeds": (1, -1)}, "-1"),
@@ -188,7 +260,9 @@ def test_unknown_presets_and_settings() -> None:
         (json.dumps({"format": FORMAT, "magic": 1}), "unknown setting 'magic'"),
         (json.dumps({"format": FORMAT, "env": "chess"}), "unknown env 'chess'"),
         (json.dumps([1]), "is no configuration"),
-        ("{", "is not JSON"),
+        (json.dumps({"format": True}), "is no configuration"),
+        (json.dumps({"format": "2"}), "is no configuration"),
+        ("{", "is not valid JSON"),
     ],
 )
 def test_bad_files(

@@ -14,9 +14,9 @@ from windvane import TrainConfig, train
 
 config = TrainConfig.preset(
     "quick-dst", agent="mo", replay="standard", steps=400, chunk=80, learning_starts=80, width=8,
-    depth=1, capacity=200, batch_size=8, seeds=4, weights_every=100,
+    depth=1, capacity=200, batch_size=8, seeds=4, schedule_args={"every": 100},
 )
-result = train(config)
+result = train(config, progress=False)
 records = {name: result.records[name].tolist() for name in ("run", "step", "regret")}
 print(json.dumps([len(jax.devices()), records]))
 """

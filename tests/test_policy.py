@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jaxtyping
@@ -11,16 +12,18 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.training.small import small
+from tests.runs.small import small
 from windvane import InputError, Policy, optimal_value
 from windvane.agents.multi_network import MultiNetwork, PolicySet
+from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.evaluation import confidence, evaluate
 from windvane.oracle import coverage_set
-from windvane.policy import FORMAT, trained_network
-from windvane.training.loop import RunState
-from windvane.training.result import Result
+from windvane.policy import FORMAT
+from windvane.runs.result import Result
+from windvane.training.build import build
 
 HERE, WEIGHTS = np.asarray([2, 1]), [0.4, 0.6]
+SPEC = DeepSeaTreasure().spec.to_json()
 
 
 def test_a_policy_is_greedy(finished: Result) -> None:
@@ -50,7 +53,8 @@ def test_the_way_to_a_file_and_back(finished: Result, tmp_path: Path) -> None:
 
 
 def header(**changes: Any) -> dict[str, str]:
-    return {"windvane": json.dumps({"format": FORMAT, "config": small().to_json()} | changes)}
+    values = {"format": FORMAT, "config": small().to_json(), "spec": SPEC, "sizes": {}}
+    return {"windvane": json.dumps(values | changes)}
 
 
 @pytest.mark.parametrize(
@@ -63,11 +67,15 @@ def header(**changes: Any) -> dict[str, str]:
         (header(config={"format": 99}), "written by a newer Windvane"),
         (header(config=None), "is no configuration"),
         (header(), "another network than its configuration"),
+        (header(spec=None), "does not describe an environment"),
+        (header(spec=SPEC | {"stack": 0}), "does not describe an environment"),
+        (header(sizes=None), "sizes of its network that cannot be meant"),
+        (header(sizes={"policies": 0}), "sizes of its network that cannot be meant"),
+        (header(sizes={"policies": True}), "sizes of its network that cannot be meant"),
+        (header(seed="one"), "another network than its configuration"),
     ],
 )
-def test_bad_files(
-    metadata: dict[str, str] | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_files(metadata: dict[str, str] | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "policy.safetensors"
     save_file({"array0000": np.zeros(3, np.float32)}, path, metadata)
     with pytest.raises(InputError, match=message):
@@ -106,16 +114,19 @@ def test_bad_questions(
 
 def test_of_a_set_the_best_for_the_weights_answers(tmp_path: Path) -> None:
     config = small(agent="mn")
-    trainer = config.build()
-    runs = [trainer.init(jnp.asarray(seed)) for seed in range(3)]
+    training = build(config)
+    learner = training.learner
+    start = eqx.filter_jit(learner.init)
+    runs = [start(jax.random.key(seed), jnp.ones((1, 2)) / 2) for seed in range(3)]
     held = jnp.asarray([True, False, True])
     values = jnp.asarray([[9.0, -19.0], [99.0, 99.0], [-19.0, 9.0]])
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(run.online for run in runs))
-    run: RunState = jax.tree.map(lambda leaf: leaf, runs[1])
-    object.__setattr__(run, "memory", PolicySet(stacked, values, held))
-    assert isinstance(trainer.agent, MultiNetwork)
-    network = trained_network(trainer.agent, trainer.env, run)
-    policy = Policy(config, trainer.env, trainer.agent, network, 0)
+    run = eqx.tree_at(lambda s: s.agent_state, runs[1], PolicySet(stacked, values, held))
+    assert isinstance(learner.agent, MultiNetwork)
+    with pytest.raises(InputError, match="needs an observation at the start"):
+        learner.policy_network(run, None)
+    network = learner.policy_network(run, jnp.zeros(2, jnp.int32))
+    policy = Policy(learner.spec, learner.agent, network, config, 0, world=training.world)
     policy.save(tmp_path / "policy.safetensors")
     back = Policy.load(tmp_path / "policy.safetensors")
     for weights, who in (([1.0, 0.0], 0), ([0.5, 0.5], 1), ([0.0, 1.0], 2)):
@@ -129,7 +140,7 @@ def test_evaluation(finished: Result) -> None:
     played = evaluate(policy, weights, episodes=3)
     best = float(optimal_value(policy.env, 0.95, weights)) * 0.01
     assert played.optimal == pytest.approx(best)
-    assert played.returns.shape == (3, 2)
+    assert played.returns.shape == (1, 3, 2)
     # Nothing is random in Deep Sea Treasure: a greedy episode, step by step, is any of them.
     state, returns, length = policy.env.reset(jax.random.key(0)), np.zeros(2), 0
     ended = False
@@ -138,10 +149,13 @@ def test_evaluation(finished: Result) -> None:
         state, reward, done = policy.env.step(state, jnp.asarray(action), jax.random.key(0))
         returns += 0.01 * 0.95**length * np.asarray(reward)
         ended, length = bool(done), length + 1
-    assert played.lengths.tolist() == [length] * 3
-    np.testing.assert_allclose(played.returns, np.tile(returns, (3, 1)), atol=1e-5)
-    np.testing.assert_allclose(played.regrets, best - returns @ weights, atol=1e-5)
-    assert (played.regrets >= -1e-6).all()
+    assert played.lengths.tolist() == [[length] * 3]
+    assert played.terminated.tolist() == [[ended] * 3]
+    assert played.never_ending.tolist() == [not ended]
+    np.testing.assert_allclose(played.returns[0], np.tile(returns, (3, 1)), atol=1e-5)
+    np.testing.assert_allclose(played.utilities, np.full((1, 3), returns @ weights), atol=1e-5)
+    np.testing.assert_allclose(played.regret, best - returns @ weights, atol=1e-5)
+    assert (played.regret >= -1e-6).all()
     assert len(coverage_set(policy.env, 0.95)) == 10
 
 

@@ -1,4 +1,4 @@
-"""kill -9 at any moment: going on leads to the same records and policies as never having died."""
+"""kill -9 at any moment: resuming leads to the same records and policies as never having died."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.small import files_of
+from tests.runs.small import files_of
 
 PROGRAM = """
 import sys
@@ -21,12 +21,12 @@ for folder in map(Path, sys.argv[2:]):
     config = TrainConfig.preset(
         "quick-dst", agent="mo", replay="standard", steps=int(sys.argv[1]), chunk=20,
         learning_starts=20, width=8, depth=1, capacity=200, batch_size=8, seeds=2,
-        weights_every=100, checkpoint_seconds=0,
+        schedule_args={"every": 100}, checkpoint_seconds=0,
     )
     if (folder / "config.json").exists():
-        resume(folder)
+        resume(folder, progress=False)
     else:
-        train(config, out=folder)
+        train(config, out=folder, progress=False)
 """
 
 

@@ -6,40 +6,36 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
-import jaxtyping
 import numpy as np
 import pytest
 
-from tests.training.small import STEPS, same_records
+from tests.runs.small import STEPS, same_records
 from windvane import optimal_value, read_records, regret
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
-from windvane.training import records
-from windvane.training.loop import Step
-from windvane.training.records import RecordWriter, episode_rows
-from windvane.training.result import Result
+from windvane.runs import records
+from windvane.runs.records import RecordWriter, episode_rows
+from windvane.runs.result import Result
+from windvane.training.fused import StepInfo
 
 ENV, GAMMA, SCALE = DeepSeaTreasure(), 0.95, 0.01
 
 
-def told(steps: int, runs: int, draw: np.random.Generator) -> Step:
+def random_infos(steps: int, runs: int, draw: np.random.Generator) -> StepInfo:
     shape = (steps, runs)
     numbers = draw.random((steps, runs, 2)).astype(np.float32)
     weights = numbers / numbers.sum(-1, keepdims=True)
-    return Step(*map(jnp.asarray, (
+    return StepInfo(*map(jnp.asarray, (
         draw.random(shape) < 0.3, draw.integers(1, 50, shape), weights, numbers[..., ::-1],
         draw.random(shape).astype(np.float32), draw.random(shape).astype(np.float32),
     )))  # fmt: skip
 
 
-def test_rows_equal_a_slow_recomputation(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Off, since a step's types are those inside the loop, without axes of steps and runs.
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-
+def test_rows_equal_a_slow_recomputation() -> None:
     def optimal(weights: np.ndarray) -> np.ndarray:
         return np.asarray([optimal_value(ENV, GAMMA, row) * SCALE for row in weights], float)
 
-    steps = told(40, 3, np.random.default_rng(0))
+    steps = random_infos(40, 3, np.random.default_rng(0))
     seeds, before = np.asarray([7, 0, 4]), np.asarray([2, 0, 9])
     rows = episode_rows(steps, 100, seeds, before, optimal)
     row, episodes = 0, before.copy()
@@ -60,6 +56,7 @@ def test_rows_equal_a_slow_recomputation(monkeypatch: pytest.MonkeyPatch) -> Non
             earned = sum(float(w) * float(r) for w, r in zip(weights, returns, strict=True))
             assert one.optimal == pytest.approx(best)
             assert one.regret == pytest.approx(best - earned)
+            assert one.utility == pytest.approx(earned)
             assert (one.epsilon, one.loss) == (steps.epsilon[at, run], steps.loss[at, run])
             episodes[run] += 1
             row += 1
@@ -89,15 +86,17 @@ def test_records_of_a_training_fit_together(finished: Result) -> None:
     returns = np.stack([table["return_0"], table["return_1"]], 1) / SCALE
     expected = regret(ENV, GAMMA, weights, returns) * SCALE
     np.testing.assert_allclose(table["regret"], expected, atol=1e-6)
+    np.testing.assert_allclose(table["utility"], table["optimal"] - table["regret"], atol=1e-12)
 
 
 def test_the_summary_is_of_the_records(finished: Result) -> None:
-    table, summary = finished.records, finished.regret
-    for run in range(2):
-        mine = table["regret"][table["run"] == run]
-        late = table["regret"][(table["run"] == run) & (table["step"] > 360)]
-        assert summary.overall[run] == pytest.approx(np.mean(mine))
-        assert summary.last_quarter[run] == pytest.approx(np.mean(late))
+    table = finished.records
+    for column, summary in (("regret", finished.regret), ("utility", finished.utility)):
+        for run in range(2):
+            mine = table[column][table["run"] == run]
+            late = table[column][(table["run"] == run) & (table["step"] > 360)]
+            assert summary.overall[run] == pytest.approx(np.mean(mine))
+            assert summary.last_quarter[run] == pytest.approx(np.mean(late))
 
 
 def test_what_is_written_is_read(finished: Result) -> None:

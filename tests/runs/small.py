@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from windvane.runs.records import Records
 from windvane.training.config import TrainConfig
-from windvane.training.records import Records
 
 STEPS = 480
 STOPS = (80, 160, 240, 320, 400)
@@ -16,7 +16,8 @@ STOPS = (80, 160, 240, 320, 400)
 def small(**changes: Any) -> TrainConfig:
     settings = {
         "steps": STEPS, "learning_starts": 80, "chunk": 80, "seeds": (3, 5), "width": 8, "depth": 2,
-        "capacity": 200, "batch_size": 8, "weights_every": 100, "checkpoint_seconds": 0.0,
+        "capacity": 200, "batch_size": 8, "schedule_args": {"every": 100},
+        "checkpoint_seconds": 0.0,
     }  # fmt: skip
     return TrainConfig.preset("quick-dst", **(settings | changes))
 

@@ -5,12 +5,12 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from windvane.training.loop import RunState, Trainer
+from windvane.training.fused import FusedDriver, RunState
 
 
 @eqx.filter_jit
-def initial(trainer: Trainer, seeds: Any) -> RunState:
-    return jax.vmap(trainer.init)(seeds)
+def initial(driver: FusedDriver, seeds: Any) -> RunState:
+    return jax.vmap(driver.init)(seeds)
 
 
 def pick(runs: Any, index: int) -> Any:

@@ -1,4 +1,4 @@
-"""Stopping and going on: the outcome is the one of an uninterrupted training, bit by bit."""
+"""Stopping and resuming: the outcome is the one of an uninterrupted training, bit by bit."""
 
 import errno
 import io
@@ -16,28 +16,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from tests.training.crashes import Crash, crash_at_files
-from tests.training.small import STEPS, STOPS, files_of, same_records, small
+from tests.runs.crashes import Crash, crash_at_files, stop_after
+from tests.runs.small import STEPS, STOPS, files_of, same_records, small
 from windvane import files, resume, train
+from windvane.agents.conditioned import ConditionedNetwork
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
-from windvane.training import checkpoint, display, runner
-from windvane.training.checkpoint import Checkpoint
-from windvane.training.result import Result
-from windvane.training.stopping import TrainingStopped
-
-
-def stop_after(monkeypatch: pytest.MonkeyPatch, steps: list[int]) -> None:
-    """Raise a signal while the chunk that ends at the next of `steps` is looked at."""
-    real = runner.episode_rows
-
-    def rows(told: Any, first: int, *rest: Any) -> Any:
-        if steps and first + len(told.ended) == steps[0]:
-            signal.raise_signal(signal.SIGINT if len(steps) % 2 else signal.SIGTERM)
-            steps.pop(0)
-        return real(told, first, *rest)
-
-    monkeypatch.setattr(runner, "episode_rows", rows)
+from windvane.runs import checkpoint, display, runner
+from windvane.runs.checkpoint import Checkpoint
+from windvane.runs.result import Result
+from windvane.runs.stopping import TrainingStopped
+from windvane.training import fused_session
 
 
 def same_outcome(result: Result, expected: Result) -> bool:
@@ -51,7 +40,7 @@ def same_outcome(result: Result, expected: Result) -> bool:
 
 @pytest.mark.parametrize("stops", [[stop] for stop in STOPS[::2]] + [list(STOPS)])
 @pytest.mark.usefixtures("keep_checkpoints")
-def test_a_stopped_training_goes_on_to_the_same_end(
+def test_a_stopped_training_resumes_to_the_same_end(
     stops: list[int],
     folder: Path,
     finished: Result,
@@ -62,7 +51,7 @@ def test_a_stopped_training_goes_on_to_the_same_end(
     stop_after(monkeypatch, todo)
     begin: Callable[[], Result] = lambda: train(small(checkpoint_seconds=1e6), out=folder)  # noqa: E731
     for stop in stops:
-        with pytest.raises(TrainingStopped, match=f"stopped at step {stop}; go on with: windvane"):
+        with pytest.raises(TrainingStopped, match=f"stopped at step {stop}; resume with: windvane"):
             begin()
         begin = lambda: resume(folder)  # noqa: E731
     result = begin()
@@ -71,7 +60,7 @@ def test_a_stopped_training_goes_on_to_the_same_end(
     assert checkpoint.saved(folder)[-1].read_bytes() == last_state
 
 
-def test_a_checkpoint_within_a_chunk_is_gone_on_from(
+def test_a_checkpoint_within_a_chunk_is_resumed_from(
     folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one may be that was written by a version with chunks of other lengths."""
@@ -80,7 +69,7 @@ def test_a_checkpoint_within_a_chunk_is_gone_on_from(
         train(small(), out=folder)
     longer = json.loads((folder / "config.json").read_text()) | {"chunk": 200}
     (folder / "config.json").write_text(json.dumps(longer))
-    lengths = [c.last - c.first for c in runner.chunks(small(chunk=200))]
+    lengths = [c.stop - c.start for c in runner.chunks(small(chunk=200))]
     assert lengths == [80, 200, 200]
     assert same_outcome(resume(folder), finished)
 
@@ -97,6 +86,7 @@ def test_a_finished_training_is_read(finished: Result) -> None:
     summary = json.loads(before["summary.json"])
     assert summary["runs"] == ["seed-3", "seed-5"]
     assert summary["regret"] == pytest.approx(finished.regret.overall.tolist())
+    assert summary["utility"] == pytest.approx(finished.utility.overall.tolist())
 
 
 def test_a_crash_at_any_file_loses_and_doubles_nothing(
@@ -213,7 +203,7 @@ def test_a_file_in_the_way_of_the_folder(tmp_path: Path) -> None:
 
 def test_a_folder_in_use_is_refused(finished: Result) -> None:
     assert finished.folder is not None
-    with pytest.raises(InputError, match="choose another folder, or go on with"):
+    with pytest.raises(InputError, match="choose another folder, or resume it"):
         train(small(), out=finished.folder)
 
 
@@ -258,9 +248,9 @@ def test_asked_twice_it_stops_at_once(folder: Path, monkeypatch: pytest.MonkeyPa
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(runner, "wait_for", wait)
+    monkeypatch.setattr(fused_session, "wait_for", wait)
     before = signal.getsignal(signal.SIGINT)  # in the background of a shell it is ignored
-    with pytest.raises(TrainingStopped, match="stopped at once; go on from its last checkpoint"):
+    with pytest.raises(TrainingStopped, match="stopped at once; resume from its last checkpoint"):
         train(small(), out=folder)
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -268,12 +258,40 @@ def test_asked_twice_it_stops_at_once(folder: Path, monkeypatch: pytest.MonkeyPa
 def test_names_settings_and_objects(folder: Path, finished: Result) -> None:
     settings = {k: v for k, v in small().to_json().items() if k not in ("format", "env")}
     assert same_outcome(train("dst", **settings), finished)
-    env = DeepSeaTreasure()
-    result = train(env, out=folder, **settings)
+    # An environment that its parameters rebuild is known by its name.
+    result = train(DeepSeaTreasure(), out=folder, **settings)
     assert same_outcome(result, finished)
-    assert same_outcome(resume(folder, env=env), finished)
-    with pytest.raises(InputError, match="resume must be given the same, not none"):
+    assert result.config == finished.config
+    assert same_outcome(resume(folder), finished)
+
+
+class Sea(DeepSeaTreasure):
+    """What no name rebuilds."""
+
+
+def test_objects_must_be_given_again(
+    folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {k: v for k, v in small().to_json().items() if k not in ("format", "env")}
+    stop_after(monkeypatch, [240])
+    with pytest.raises(TrainingStopped):
+        train(Sea(), out=folder, **settings)
+    with pytest.raises(InputError, match=r"Sea\) and cannot be rebuilt: give it again, as env="):
         resume(folder)
+    with pytest.raises(InputError, match="is not the one that this run was trained with"):
+        resume(folder, env=Sea(time_limit=50))
+    with pytest.raises(InputError, match="is not the one that this run was trained with"):
+        resume(folder, env=DeepSeaTreasure())
+    with pytest.raises(InputError, match="this run's agent is 'cn' by name, and an object was"):
+        resume(folder, env=Sea(), agent=ConditionedNetwork())
+    with pytest.raises(InputError, match="this run's agent is 'cn', not 'mo'"):
+        resume(folder, env=Sea(), agent="mo")
+    assert same_outcome(resume(folder, env=Sea()), finished)
+    # Once it is finished it is only read, which needs no environment.
+    assert same_outcome(resume(folder), finished)
+    assert same_outcome(resume(folder, env=Sea()), finished)
+    with pytest.raises(InputError, match="cannot be rebuilt: give it again, as env="):
+        _ = resume(folder).policies[0].env
 
 
 def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,15 +299,23 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="unknown env 'chess'"):
         train("chess")
     with pytest.raises(InputError, match="env must be a configuration"):
-        train(3)  # type: ignore[arg-type]
+        train(3)
     with pytest.raises(InputError, match="unknown setting 'lr'"):
         train("dst", lr=3)
+    with pytest.raises(InputError, match="agent must be a name or an object of its class, not 3"):
+        train("dst", 3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="give a schedule or fixed weights, not both"):
+        train("dst", schedule="sparse", weights=[0.5, 0.5])
+    with pytest.raises(InputError, match="weights must be one vector of numbers, not 'sparse'"):
+        train("dst", weights="sparse")
+    with pytest.raises(InputError, match="optimal values must be rows of finite numbers"):
+        train("dst", optimal=[[1.0, float("nan")]])
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(finished: Result) -> None:
     failed = Result(finished.config, finished.records, finished.policies, (1,))
     assert failed.sentence is not None
-    assert "1 of 2 runs (seed-5)" in failed.sentence
+    assert "1 of 2 runs diverged (seed-5)" in failed.sentence
     assert finished.sentence is None
 
 
@@ -298,9 +324,10 @@ def test_a_log_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     train(small(), console=Console(file=text, width=40))
     lines = text.getvalue().splitlines()
+    assert lines.pop(0) == display.COMPILING
     assert len(lines) == STEPS // 80
     assert lines[-1].startswith("step 480 of 480, ")
-    assert " steps/s, 0 s left, regret of the last 100 episodes 0." in lines[-1]
+    assert " steps/s, 0 s left, mean regret of the last 100 episodes 0." in lines[-1]
     assert all("\x1b" not in line for line in lines)
 
 
@@ -310,10 +337,20 @@ def test_a_terminal_gets_a_bar() -> None:
     assert "step 480 of 480" in text.getvalue()
 
 
+def rows_of(*regrets: float) -> dict[str, np.ndarray]:
+    return {"regret": np.asarray(regrets), "utility": -np.asarray(regrets)}
+
+
 def test_measures() -> None:
     measures = display.Measures(0, 10_000, 3)
-    measures.add(1.0, 100, np.asarray([]))
-    measures.add(10.0, 1000, np.asarray([1.0]))
-    assert measures.text == "step 1,000 of 10,000, regret of the last 1 episodes 1.0000"
-    measures.add(12.0, 2000, np.asarray([0.0]))
-    assert "1,500 steps/s, 16 s left, regret of the last 2 episodes 0.5000" in measures.text
+    measures.add(1.0, 100, rows_of())
+    measures.add(10.0, 1000, rows_of(1.0))
+    assert measures.text == "step 1,000 of 10,000, mean regret of the last 1 episodes 1.0000"
+    measures.add(12.0, 2000, rows_of(0.0))
+    assert "1,500 steps/s, 16 s left, mean regret of the last 2 episodes 0.5000" in measures.text
+
+
+def test_without_regret_utility_is_shown() -> None:
+    measures = display.Measures(0, 10_000, 1)
+    measures.add(1.0, 100, {"regret": np.asarray([np.nan]), "utility": np.asarray([0.25])})
+    assert measures.text == "step 100 of 10,000, mean utility of the last 1 episodes 0.2500"

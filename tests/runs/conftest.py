@@ -1,19 +1,13 @@
-"""The uninterrupted training that others are compared with."""
+"""What tests of run folders share; the training that others are compared with is in the root's."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.training.small import small
-from windvane.training import checkpoint
-from windvane.training.result import Result
-from windvane.training.runner import train
-
-
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    return train(small(), out=tmp_path_factory.mktemp("finished") / "run")
+from tests.runs.small import small
+from windvane.runs import checkpoint
+from windvane.runs.result import Result
+from windvane.runs.runner import train
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +16,7 @@ def last_state(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> by
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "remove", lambda folder: None)
         folder = tmp_path_factory.mktemp("state") / "run"
-        train(small(), out=folder)
+        train(small(), out=folder, progress=False)
     return checkpoint.saved(folder)[-1].read_bytes()
 
 
@@ -30,8 +24,3 @@ def last_state(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> by
 def keep_checkpoints(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(checkpoint, "remove", lambda folder: None)
     return
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "run"
