@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import windvane
+from tests.cli.strangers import Corridor
 from windvane import read_records
 from windvane.cli import main
 from windvane.runs.records import write_table
@@ -63,6 +65,11 @@ def test_evaluate_some_weights(run: Path, capsys: pytest.CaptureFixture[str]) ->
     assert f"for the weights 0.3,0.7 ({UNIT})" in said
     assert "95% interval" in said
     assert "mean regret of 2 policies" in said
+
+
+def test_evaluate_with_the_oracle_off(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--episodes", "1", "--oracle", "off"]) == 0
+    assert rows_of(capsys.readouterr().out)["seed-3"][3:5] == ["-", "-"]
 
 
 def test_evaluate_without_an_oracle(corridor: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +156,21 @@ def test_watch_what_cannot_be_drawn(
     with pytest.raises(ValueError, match="Invisible cannot be drawn: it cannot be made with"):
         film_policy(other, [0.3, 0.7], 0, 5, 10)
     del tmp_path, capsys
+
+
+def test_objects_made_in_python_are_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    windvane.train(
+        Corridor(4), out=folder, progress=False, steps=40, learning_starts=20, chunk=20, width=8,
+        depth=2, capacity=100, batch_size=8, schedule="regular",
+    )  # fmt: skip
+    for line in (f"evaluate {folder}", f"front {folder}", f"watch {folder} --weights 0.3,0.7"):
+        assert main(line.split()) == 2
+        message = capsys.readouterr().err
+        assert "was an object made in Python" in message
+        assert message.count("\n") == 1
 
 
 def test_compare(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,7 @@ def test_a_map_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 BAD = {
     "oracle minecart --gamma 1.5": "1.5",
     "oracle dst --map {binary}": "it is not text",
-    "oracle dst --map {large}": "larger than 4,194,304 bytes",
+    "oracle dst --map {large}": "larger than 16,777,216 bytes",
     "oracle dst --map {wide}": "at most 262,144 cells",
     "oracle dst --map {long}": "File name too long",
     "oracle minecart --config {long}": "File name too long",
@@ -115,7 +115,7 @@ def test_bad_input_is_one_sentence_and_code_2(
     files = {name: tmp_path / name for name in [*names, "binary", "large", "wide", "deep"]}
     files["long"] = tmp_path / ("x" * 300)
     files["binary"].write_bytes(bytes(range(256)))
-    files["large"].write_bytes(b"0 " * 2**22)
+    files["large"].write_bytes(b"0 " * (2**23 + 1))
     files["wide"].write_text("0 " * 300_000 + "1\n")
     files["deep"].write_text("[" * 10_000 + "]" * 10_000)
     mine = {"x": 3, "y": 0.5, "distributions": [[0.1, 0.1]]}
