@@ -212,10 +212,10 @@ def check_values(
         array = np.zeros(0)
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
         raise InputError("optimal values must be rows of finite numbers, one per objective")
-    if num_objectives not in (None, array.shape[1]):
+    if num_objectives not in (None, array.shape[-1]):
         raise InputError(
             f"optimal values must be of {num_objectives} objectives, and these are of "
-            f"{array.shape[1]}"
+            f"{array.shape[-1]}"
         )
     return array
 
