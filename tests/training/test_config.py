@@ -8,6 +8,7 @@ from typing import Any
 import jaxtyping
 import pytest
 
+from tests.formats import OLD
 from windvane.errors import InputError
 from windvane.registry import Arguments
 from windvane.runs.runner import chunks
@@ -48,18 +49,6 @@ def test_arguments_are_names_with_values() -> None:
     assert texts.agent_args == Arguments({"kappa": 0.5, "reuse": "partial"})
     assert texts != TrainConfig(agent="mn")
 
-
-OLD: dict[str, Any] = {
-    "format": 1, "env": "dst", "observation": "features", "agent": "cn", "replay": "der",
-    "weights": "sparse", "weights_every": None, "steps": 480, "seeds": [3, 5], "gamma": 0.95,
-    "learning_rate": 0.005, "momentum": 0.9, "clip_norm": 1.0, "epsilon_start": 0.1,
-    "epsilon_end": 0.001, "epsilon_steps": 10000, "batch_size": 8, "update_interval": 4,
-    "target_interval": 150, "learning_starts": 80, "reward_scale": 0.01, "encountered": 4096,
-    "kappa": 0.01, "reuse": "full", "room": 24, "width": 8, "depth": 2, "encoder_depth": 1,
-    "precision": "float32", "capacity": 200, "priority_exponent": 2.0, "priority_offset": 0.01,
-    "trajectories": None, "chunk": 80, "checkpoint_seconds": 0.0,
-}  # fmt: skip
-"""All that a configuration of the first format holds."""
 
 NOW: dict[str, Any] = {
     "env": "dst", "observation": "features", "steps": 480, "seeds": (3, 5), "gamma": 0.95,

@@ -12,6 +12,8 @@ from windvane.training.config import PARTS, TrainConfig
 CONFIG = "config.json"
 OPTIMAL = "optimal-values.json"
 """A coverage set that the user handed over, discounted and not scaled."""
+FUNCTION = "function"
+"""Stands there for optimal values that were a function, which no file can hold."""
 _OBJECTS_1 = "own-parts.json"
 """How the first format named objects made in Python: the class of each, by kind."""
 
@@ -30,9 +32,9 @@ def load_config(folder: Path) -> TrainConfig:
     if not is_run_folder(folder):
         raise InputError(f"there is no training run in {folder}")
     config = TrainConfig.load(folder / CONFIG)
-    old = folder / _OBJECTS_1
-    if not old.exists():
+    if not has_old_objects(folder):
         return config
+    old = folder / _OBJECTS_1
     names = read_json(old)
     kinds = {"weights": "schedule"}
     good = isinstance(names, dict) and all(
@@ -44,8 +46,15 @@ def load_config(folder: Path) -> TrainConfig:
     return replace(config, custom=known)
 
 
-def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[float]] | None) -> Path:
-    """Make a run folder, unless there is a run in it."""
+def has_old_objects(folder: Path) -> bool:
+    """Whether a run of the first format had objects made in Python: its policies do not say so."""
+    return (folder / _OBJECTS_1).exists()
+
+
+def create_run_folder(folder: Path, config: TrainConfig, optimal: Any) -> Path:
+    """Make a run folder, unless there is a run in it; `optimal` are rows of values, a function of
+    weights or None.
+    """
     if is_run_folder(folder):
         raise InputError(
             f"there is a training run in {folder} already: choose another folder, or resume it "
@@ -53,7 +62,7 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[floa
         )
     make_folder(folder)
     if optimal is not None:
-        values = json.dumps(optimal)
+        values = json.dumps(FUNCTION if callable(optimal) else optimal)
         atomic_write(folder / OPTIMAL, lambda file: file.write(values.encode()))
     text = json.dumps(config.to_json(), indent=2) + "\n"
     atomic_write(folder / CONFIG, lambda file: file.write(text.encode()))
@@ -63,4 +72,9 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[floa
 def load_optimal(folder: Path) -> Any:
     """The coverage set that was handed over with a run, or None."""
     path = folder / OPTIMAL
-    return read_json(path) if path.exists() else None
+    values = read_json(path) if path.exists() else None
+    if values == FUNCTION:
+        raise InputError(
+            "the optimal values of this run were a function: give it again, as optimal=..."
+        )
+    return values

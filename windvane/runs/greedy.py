@@ -40,8 +40,7 @@ class GreedyEvaluations:
             path, scores = policy_path(folder, name, best=True), table["utility"][kept]
             mine = scores[table["run"][kept] == run]
             if path.exists() and mine.size:
-                objects = {"agent": training.learner.agent} if training.config.custom else {}
-                found.policies[run] = (float(mine.max()), _load(path, training, objects))
+                found.policies[run] = (float(mine.max()), _load(path, training))
         return found
 
     @staticmethod
@@ -83,7 +82,7 @@ class GreedyEvaluations:
                 learner.spec, learner.agent, session.policy_network(run), one,
                 one.seed_numbers[0], step=stop, world=self.training.world,
             )  # fmt: skip
-            found = evaluate(policy, seed=0, optimal=self.optimal)
+            found = evaluate(policy, seed=0, optimal=self.optimal, oracle=config.oracle)
             self.tables.append(_row(run, one.seed_numbers[0], stop, found))
             score = float(found.utility.mean())
             if run not in self.policies or score > self.policies[run][0]:
@@ -113,8 +112,12 @@ def _row(run: int, seed: int, step: int, found: Evaluation) -> Records:
     return {name: np.asarray([value]) for name, value in values.items()}
 
 
-def _load(path: Path, training: Training, objects: dict[str, Any]) -> Policy:
-    del objects
-    custom = training.config.custom
-    given = {"agent": training.learner.agent} if "agent" in custom else {}
-    return Policy.load(path, trust=True, **given)
+def _load(path: Path, training: Training) -> Policy:
+    """A policy that a run kept, with the parts of the training it belongs to."""
+    learner, config = training.learner, training.config
+    given = {"agent": learner.agent} if "agent" in config.custom else {}
+    kept = Policy.load(path, trust=True, **given)
+    return Policy(
+        kept.spec, learner.agent, kept.network, kept.config, kept.seed,
+        step=kept.step, world=training.world,
+    )  # fmt: skip

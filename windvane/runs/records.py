@@ -151,7 +151,7 @@ def read_records(folder: str | Path) -> Records:
     parts = _parts(folder)
     if not parts:
         raise InputError(f"there are no records of a training run in {folder}")
-    return _with_utility(concatenate(read_table(path) for path, _ in parts))
+    return concatenate(_with_utility(read_table(path)) for path, _ in parts)
 
 
 def write_table(path: Path, records: Records, about: dict[str, str] | None = None) -> None:
@@ -194,10 +194,19 @@ def read_about(path: Path) -> dict[str, str]:
 
 
 def _with_utility(records: Records) -> Records:
-    """Records of the first format with the column that they lack."""
-    if "utility" in records or not {"optimal", "regret"} <= set(records):
+    """Records as they are written now: earlier versions left out the utility."""
+    if "utility" in records or "regret" not in records:
         return records
-    return records | {"utility": records["optimal"] - records["regret"]}
+    number = sum(name.startswith("weights_") for name in records)
+    weights, returns = (
+        np.stack([records[f"{name}_{i}"] for i in range(number)], axis=-1)
+        for name in ("weights", "return")
+    )
+    utility = (weights.astype(float) * returns).sum(-1)
+    names = list(records)
+    after = names.index("regret") + 1
+    columns = records | {"utility": utility}
+    return {name: columns[name] for name in [*names[:after], "utility", *names[after:]]}
 
 
 def _pyarrow() -> tuple[Any, Any]:
