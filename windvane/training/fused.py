@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from windvane.envs.environment import Environment
@@ -20,16 +21,21 @@ from windvane.learning.learner import (
 )
 from windvane.schedules import WeightSchedule
 
+AnyArray = Array | np.ndarray
+
 
 class StepInfo(eqx.Module):
-    """What the host learns about one step: all that an episode's record needs when it `ended`."""
+    """What the host learns about one step: all that an episode's record needs when it `ended`.
 
-    ended: Bool[Array, "*batch"]
-    length: Int[Array, "*batch"]
-    weights: Float[Array, "*batch objectives"]
-    returns: Float[Array, "*batch objectives"]
-    epsilon: Float[Array, "*batch"]
-    loss: Float[Array, "*batch"]
+    Arrays of JAX, or of NumPy from the host driver.
+    """
+
+    ended: Bool[AnyArray, "*batch"]
+    length: Int[AnyArray, "*batch"]
+    weights: Float[AnyArray, "*batch objectives"]
+    returns: Float[AnyArray, "*batch objectives"]
+    epsilon: Float[AnyArray, "*batch"]
+    loss: Float[AnyArray, "*batch"]
 
 
 class RunState(eqx.Module):
