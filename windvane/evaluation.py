@@ -69,7 +69,7 @@ class Evaluation:
     @property
     def never_ending(self) -> Bool[np.ndarray, " weights"]:
         """Weight vectors for which no episode ended by itself."""
-        return ~self.terminated.any(1)
+        return np.asarray(~self.terminated.any(1))
 
 
 def default_weights(num_objectives: int) -> Float[np.ndarray, "n objectives"]:
@@ -127,7 +127,8 @@ def optimal_value_fn(
     front that an environment states; NaN where there is none of these.
     """
     if callable(given):
-        return lambda weights: np.asarray([scale * float(given(row)) for row in weights])
+        function: Callable[[np.ndarray], Any] = given
+        return lambda weights: np.asarray([scale * float(function(row)) for row in weights])
     values = given
     if values is None and oracle:
         values = known_values(world, gamma, progress)
@@ -155,8 +156,8 @@ def known_values(
     if type(env).__module__.startswith("mo_gymnasium") and "Minecart" in type(env).__name__:
         return None
     for name in ("convex_coverage_set", "pareto_front"):
-        front = getattr(env, name, None)
-        if callable(front):
+        front: Any = getattr(env, name, None)
+        if front is not None:
             try:
                 return check_values([np.asarray(value, float) for value in front(gamma)])
             except Exception:  # whatever an environment says of itself need not be right
@@ -171,10 +172,10 @@ def check_values(
     their number is given.
     """
     try:
-        array = np.asarray(values, float)
+        array: Any = np.asarray(values, float)
     except (TypeError, ValueError):
-        array = np.zeros(0)
-    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        array = None
+    if array is None or array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
         raise InputError("optimal values must be rows of finite numbers, one per objective")
     if num_objectives not in (None, array.shape[1]):
         raise InputError(
