@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
-from tests.runs.crashes import Crash, crash_at_files
+from tests.runs.crashes import Crash, crash_at_files, stop_after
 from tests.runs.small import small
-from tests.runs.crashes import stop_after
 from windvane.errors import InputError
 from windvane.experiments import reproduce as module
 from windvane.experiments.cluster import reproduce_on

@@ -7,13 +7,13 @@ from typing import Any
 import jaxtyping
 import pytest
 from PIL import Image
-from windvane.training.result import Result
 
 from tests.training.small import same_records, small
 from tests.training.test_runner import stop_after
 from windvane import TrainConfig, read_records
 from windvane.cli import main
 from windvane.commands import base_settings
+from windvane.training.result import Result
 
 
 def arguments(config: TrainConfig) -> list[str]:
