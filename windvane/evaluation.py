@@ -162,8 +162,8 @@ def optimal_value_fn(
     front that an environment states; NaN where there is none of these.
     """
     if callable(given):
-        value: Callable[..., Any] = given
-        return lambda weights: np.asarray([scale * float(value(row)) for row in weights])
+        function: Callable[[np.ndarray], Any] = given
+        return lambda weights: np.asarray([scale * float(function(row)) for row in weights])
     values = given
     if values is None and oracle:
         values = known_values(world, gamma, progress)
@@ -207,10 +207,10 @@ def check_values(
     their number is given.
     """
     try:
-        array = np.asarray(values, float)
+        array: Any = np.asarray(values, float)
     except (TypeError, ValueError):
-        array = np.zeros(0)
-    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        array = None
+    if array is None or array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
         raise InputError("optimal values must be rows of finite numbers, one per objective")
     if num_objectives not in (None, array.shape[-1]):
         raise InputError(
