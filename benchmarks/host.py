@@ -1,6 +1,6 @@
 """The host driver on MO-Gymnasium: what it learns, and what a step of it costs.
 
-    python -m benchmarks.host learn --env mo:four-room-v0 --steps 20000 --seeds 3 --out FILE.json
+    python -m benchmarks.host learn --env mo:four-room-v0 --steps 20000 --seeds 0 1 2 --out FILE.json
     python -m benchmarks.host speed [--peers] --out FILE.json
     python -m benchmarks.host page --ours FOLDER --peers FOLDER --out results/host.md
 
@@ -52,7 +52,7 @@ def learn(arguments: argparse.Namespace) -> dict[str, Any]:
     changes = settings(env, steps) | json.loads(arguments.settings)
     began = time.perf_counter()
     result = train(
-        env, "cn", replay="der", steps=steps, seeds=tuple(range(arguments.seeds)), progress=False,
+        env, "cn", replay="der", steps=steps, seeds=tuple(arguments.seeds), progress=False,
         **changes,
     )  # fmt: skip
     seconds = time.perf_counter() - began
@@ -167,7 +167,7 @@ def page(arguments: argparse.Namespace) -> None:
     ours = [json.loads(path.read_text()) for path in sorted(arguments.ours.glob("learn-*.json"))]
     peers = [json.loads(path.read_text()) for path in sorted(arguments.peers.glob("*.json"))]
     rows: list[Sequence[str]] = []
-    for measured in ours:
+    for measured in _merged(ours):
         name = measured["env"].removeprefix("mo:")
         for kind in ("best", "last"):
             runs = [run for run in measured["runs"] if run["policy"] == kind]
@@ -182,7 +182,7 @@ def page(arguments: argparse.Namespace) -> None:
     known = [m for m in ours if "mean_regret" in m["runs"][0]]
     if known:
         heads = ("environment", "policy", "seed", "mean regret", "of the mean optimum",
-                 "worst regret", "weights that never end", "seconds for all seeds")  # fmt: skip
+                 "worst regret", "weights that never end", "seconds")  # fmt: skip
         lines = [_regret_row(measured, run) for measured in known for run in measured["runs"]]
         parts += [REGRET, table(heads, lines)]
     for path in sorted(arguments.ours.glob("speed*.json")):
@@ -220,6 +220,15 @@ Acting and observing one step of `mo:minecart-v0`, CN + DER, without the environ
 transitions, 256 units wide, in turns:"""
 
 
+def _merged(ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Measurements of one environment and length together, whatever their seeds."""
+    found: dict[Any, dict[str, Any]] = {}
+    for one in ours:
+        first = found.setdefault((one["env"], one["steps"]), one | {"runs": []})
+        first["runs"] = first["runs"] + one["runs"]
+    return list(found.values())
+
+
 def _row(env: str, agent: str, steps: int, runs: list[dict[str, Any]]) -> list[str]:
     utilities = [run["expected_utility"] for run in runs]
     worst = [run["worst_utility"] for run in runs]
@@ -242,7 +251,7 @@ def main() -> None:
     one = commands.add_parser("learn")
     one.add_argument("--env", required=True)
     one.add_argument("--steps", type=int, required=True)
-    one.add_argument("--seeds", type=int, default=3)
+    one.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
     one.add_argument("--out", type=Path, required=True)
     two = commands.add_parser("speed")

@@ -297,6 +297,7 @@ def _play_host(
     fresh = GymnasiumEnv(world.name, world.make)
     envs = HostEnvs(
         fresh, number, frame_stack=config.frame_stack, frame_size=config.frame_size,
+        one_hot=config.one_hot,
         time_limit=config.time_limit or MAX_STEPS,
     )  # fmt: skip
     returns = np.zeros((len(rows), episodes, policy.spec.num_objectives))

@@ -50,7 +50,7 @@ class Continuous(Walk):
 
 class InfiniteReward(Walk):
     def reward(self, reward: Any) -> Any:
-        return reward * np.inf if self.wrong else reward
+        return np.full(2, np.inf, np.float32) if self.wrong else reward
 
 
 class ShortReward(Walk):
@@ -75,5 +75,5 @@ class Raising(Walk):
         return super().seen()
 
 
-class TextObservation(Walk):
-    observation_space = gymnasium.spaces.Text(5)
+class ListObservation(Walk):
+    observation_space = gymnasium.spaces.Sequence(Discrete(2))

@@ -43,7 +43,8 @@ def test_both_drivers_agree_on_the_same_problem(replay: str) -> None:
     native = TrainConfig.preset("quick-dst", **settings)
     fused = train(native, progress=False)
     host = train(
-        replace(native, env="windvane/DeepSeaTreasure-v0", observation="auto"), progress=False
+        replace(native, env="windvane/DeepSeaTreasure-v0", observation="auto", one_hot=0),
+        progress=False,
     )
     assert len(fused.records["step"]) > 10
     same_episodes(host, fused)
@@ -87,7 +88,7 @@ def test_a_slice_of_all_combinations(agent: str, replay: str, env: str, changes:
     [
         (foreign.ScalarReward, "need vectors: give the environment a reward_space"),
         (foreign.Continuous, "wrap the environment to have a Discrete action space"),
-        (foreign.TextObservation, "observations must be Box, Discrete, MultiDiscrete"),
+        (foreign.ListObservation, "observations must be Box, Discrete, MultiDiscrete"),
     ],
 )
 def test_an_environment_that_cannot_be_trained_on(env: Any, sentence: str, tmp_path: Path) -> None:

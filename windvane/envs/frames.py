@@ -26,8 +26,12 @@ class FrameReader:
     read: Callable[[Any], np.ndarray]
 
 
-def frame_reader(space: Any, frame_size: int | None = None) -> FrameReader:
-    """How observations of a space become frames; `frame_size` scales images to that side."""
+def frame_reader(space: Any, frame_size: int | None = None, one_hot: int = 0) -> FrameReader:
+    """How observations of a space become frames.
+
+    `frame_size` scales images to that side. A vector of whole numbers, each with at most `one_hot`
+    values, becomes a vector of categories.
+    """
     from gymnasium import spaces
 
     if isinstance(space, spaces.Box):
@@ -46,7 +50,7 @@ def frame_reader(space: Any, frame_size: int | None = None) -> FrameReader:
         frame = FrameSpec((len(sizes),), "int32", categories=sizes)
         return FrameReader(frame, lambda value: (np.ravel(value) - starts).astype(np.int32))
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return _vector_reader(space)
+        return _category_reader(space, one_hot) or _vector_reader(space)
     return _flat_reader(space)
 
 
@@ -70,6 +74,25 @@ def _vector_reader(space: Any) -> FrameReader:
         return array.reshape(-1).astype(kind)
 
     return FrameReader(frame, read)
+
+
+def _category_reader(space: Any, one_hot: int) -> FrameReader | None:
+    """Whole numbers with few values, such as places in a grid, as categories."""
+    if np.dtype(space.dtype).kind not in "iu" or not hasattr(space, "low"):
+        return None
+    shape, low, high = tuple(space.shape), np.ravel(space.low), np.ravel(space.high)
+    values = high.astype(float) - low.astype(float) + 1
+    if not len(values) or values.max() > one_hot:
+        return None
+    sizes = tuple(int(number) for number in values)
+
+    def read(value: Any) -> np.ndarray:
+        array = np.asarray(value)
+        if array.shape != shape:
+            raise _changed_shape(array.shape, shape)
+        return (array.reshape(-1) - low).astype(np.int32)
+
+    return FrameReader(FrameSpec((len(sizes),), "int32", categories=sizes), read)
 
 
 def _flat_reader(space: Any) -> FrameReader:

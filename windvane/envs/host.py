@@ -38,6 +38,7 @@ class HostEnvs:
         vector_mode: str = "sync",
         frame_stack: int = 1,
         frame_size: int | None = None,
+        one_hot: int = 0,
         time_limit: int | None = None,
     ):
         """Make the copies; InputError if an agent cannot be trained on them."""
@@ -46,7 +47,9 @@ class HostEnvs:
         self._time_limit = time_limit
         action_space = self._copies.action_space
         self._first_action = _check_actions(world.name, action_space)
-        self._reader: FrameReader = frame_reader(self._copies.observation_space, frame_size)
+        self._reader: FrameReader = frame_reader(
+            self._copies.observation_space, frame_size, one_hot
+        )
         objectives = _objectives(world.name, self._copies.template)
         self.spec = EnvSpec(int(action_space.n), objectives, self._reader.spec, frame_stack)
         shape, dtype = self._reader.spec.shape, self._reader.spec.dtype

@@ -135,7 +135,9 @@ class Learner(eqx.Module):
         The reward is unscaled; `start` is the codec's state from which the environment continues.
         """
         state = self.remember(state, transition, env)
-        return self.adopt_weights(state, start, next_weights, draws, env)
+        return self.adopt_weights(
+            state, start, next_weights, draws.reservoir_draw, draws.agent_key, env
+        )
 
     def remember(
         self, state: LearnerState, transition: Transition[Any], env: int | Int[Array, ""] = 0
@@ -156,7 +158,8 @@ class Learner(eqx.Module):
         state: LearnerState,
         start: Any,
         weights: Float[Array, " objectives"],
-        draws: StepDraws,
+        reservoir_draw: Float[Array, ""],
+        agent_key: Key[Array, ""],
         env: int | Int[Array, ""] = 0,
     ) -> LearnerState:
         """Continue in environment number `env` with these weights, whether they are new or not."""
@@ -164,14 +167,14 @@ class Learner(eqx.Module):
         # Weights that another environment of this run has already are not new.
         changed = ~(active == weights).all(-1).any()
         change = WeightChange(changed, active[env], weights, state.history, start)
-        networks = self.agent.on_change(state.networks, change, self.codec.observe, draws.agent_key)
+        networks = self.agent.on_change(state.networks, change, self.codec.observe, agent_key)
         return LearnerState(
             key=state.key,
             **networks._asdict(),
             optimiser=state.optimiser,
             replay=state.replay,
             active_weights=active.at[env].set(weights),
-            history=state.history.add(weights, changed, draws.reservoir_draw),
+            history=state.history.add(weights, changed, reservoir_draw),
             loss=state.loss,
             failed=state.failed,
         )

@@ -214,7 +214,7 @@ def _env_maker(config: TrainConfig, world: GymnasiumEnv) -> Callable[[], Any]:
 
 
 def _host_options(config: TrainConfig) -> dict[str, Any]:
-    names = ("vector_mode", "frame_stack", "frame_size", "time_limit")
+    names = ("vector_mode", "frame_stack", "frame_size", "one_hot", "time_limit")
     return {name: getattr(config, name) for name in names}
 
 

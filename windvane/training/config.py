@@ -59,6 +59,7 @@ class TrainConfig(Settings):
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
                 self._set(name, require_int(name, value, 1, most))
+        self._set("one_hot", require_int("one_hot", self.one_hot, 0, 65_536))
         for name, allowed in _NUMBERS.items():
             self._set(name, allowed.check(name, getattr(self, name)))
         self._set("seeds", _check_seeds(self.seeds))

@@ -7,7 +7,7 @@ program, which observes what happened, learns where that is due, and chooses the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from windvane.envs.host import HostEnvs, HostStep
 from windvane.errors import InputError
-from windvane.learning.learner import Learner, LearnerState, StepDraws, weights_key
+from windvane.learning.learner import Learner, LearnerState, weights_key
 from windvane.live import LiveWeights
 from windvane.schedules import WeightSchedule
 from windvane.training.fused import StepInfo
@@ -25,6 +25,8 @@ from windvane.training.session import Session
 from windvane.transition import Transition
 from windvane.weights import check_weights
 
+DRAWN = 256
+"""Steps whose random draws are made at once."""
 STAGED = 64
 """Transitions of a finished trajectory that enter the replay buffer in one call, at most."""
 
@@ -62,6 +64,11 @@ class HostDriver:
     def cycle(self) -> int:
         """Steps of one cycle."""
         return max(self.learner.hyperparameters.update_interval, self.num_envs)
+
+    @property
+    def updates(self) -> int:
+        """Gradient steps at the end of a cycle."""
+        return self.cycle // self.learner.hyperparameters.update_interval
 
     def init(self, seed: int, schedule: PyTree[Array] = None) -> HostRunState:
         """A run before its first step."""
@@ -124,7 +131,16 @@ class HostRun:
         self._lengths = np.zeros(number, int)
         self._staged: list[list[tuple[Any, ...]]] = [[] for _ in range(number)]
         self._staging = learner.replay.whole_trajectories and number > 1
-        self._actions = self._programs.act(self._leaves, self._seen, self._number(step))
+        # Plain numbers: reading them from modules at every step would cost as much as the step.
+        h, live = learner.hyperparameters, driver.schedule
+        self._number, self._cycle, self._updates = number, driver.cycle, driver.updates
+        self._gamma, self._scale = np.float32(h.gamma), np.float32(h.reward_scale)
+        exploration = (h.epsilon_start, h.epsilon_end, h.epsilon_steps)
+        self._exploration = tuple(np.float32(value) for value in exploration)
+        self._immediately = isinstance(live, LiveWeights) and live.immediately
+        self._draws = self._programs.draws(self._key, step)
+        self._drawn_from = step
+        self._choose(self._programs.greedy(self._leaves, self._seen))
 
     @property
     def state(self) -> HostRunState:
@@ -138,62 +154,89 @@ class HostRun:
         An environment that fails ends this early with an `EnvironmentFailedError`, which holds
         what was recorded before.
         """
-        infos: list[StepInfo] = []
+        rows: list[tuple[Any, ...]] = []
         try:
-            while self.step < stop and not (interrupted() and infos):
-                infos.append(self._one_step())
+            while self.step < stop and not (interrupted() and rows):
+                rows.append(self._one_step())
         except InputError as error:
-            raise EnvironmentFailedError(str(error), _stack(infos, self.driver)) from error
-        return _stack(infos, self.driver)
+            raise EnvironmentFailedError(str(error), self._infos(rows)) from error
+        return self._infos(rows)
 
-    def _one_step(self) -> StepInfo:
-        driver, h, number = self.driver, self.driver.learner.hyperparameters, self.driver.num_envs
-        outcome = self.envs.step(np.asarray(self._actions))
+    def _one_step(self) -> tuple[Any, ...]:
+        """One step of all environments; the fields of its `StepInfo`, plain for speed."""
+        outcome = self.envs.step(self._actions)
         ended = outcome.terminated | outcome.truncated
-        discount = np.power(np.float32(h.gamma), self._lengths.astype(np.float32))[:, None]
-        scale = np.float32(h.reward_scale)
-        self._returns = self._returns + discount.astype(np.float32) * (outcome.rewards * scale)
-        self._lengths += 1
-        loss = self._programs.loss(self._leaves) if ended.any() else np.float32(0)
-        info = StepInfo(
-            ended, self._lengths.copy(), self._weights.copy(), self._returns.copy(),
-            np.full(number, self._epsilon(self.step), np.float32),
-            np.full(number, loss, np.float32),
-        )  # fmt: skip
-        step, self.step = self.step, self.step + number
-        self._next_weights(ended)
+        any_ended = bool(ended.any())
+        discount = np.power(self._gamma, self._lengths, dtype=np.float32)[:, None]
+        self._returns = self._returns + discount * (outcome.rewards * self._scale)
+        self._lengths = self._lengths + 1
+        loss = self._programs.loss(self._leaves) if any_ended else np.float32(0)
+        epsilon = self._epsilon(self.step)
+        info = (ended, self._lengths, self._weights, self._returns, epsilon, loss)
+        step, end = self.step, self.step + self._number
+        self.step = end
+        if any_ended or self._immediately:
+            self._next_weights(ended)
         if self._staging:
             self._stage(outcome, ended)
-        end = self.step
         updates = 0
-        if end % driver.cycle == 0 and end - driver.cycle >= driver.learning_starts:
-            updates = driver.cycle // h.update_interval
-        self._leaves, self._actions = self._programs.step(
+        if end % self._cycle == 0 and end - self._cycle >= self.driver.learning_starts:
+            updates = self._updates
+        self._leaves, greedy = self._programs.step(
             self._leaves, self._seen, self._actions, outcome, self._weights,
-            self._number(step), updates, self._staging,
+            self._draws_at(step), np.int32(end), updates, self._staging,
         )  # fmt: skip
         self._seen = outcome.observations
-        self._returns[ended], self._lengths[ended] = 0, 0
+        if any_ended:
+            self._returns = np.where(ended[:, None], np.float32(0), self._returns)
+            self._lengths = np.where(ended, 0, self._lengths)
+        self._choose(greedy)
         return info
 
+    def _infos(self, rows: list[tuple[Any, ...]]) -> StepInfo:
+        """Step infos with a leading axis of steps: environment by environment within a step."""
+        number, objectives = self._number, self._returns.shape[1]
+        if not rows:
+            none, wide = np.zeros(0, np.float32), np.zeros((0, objectives), np.float32)
+            return StepInfo(none.astype(bool), none.astype(int), wide, wide, none, none)
+        ended, lengths, weights, returns, epsilons, losses = zip(*rows, strict=True)
+        return StepInfo(
+            np.concatenate(ended), np.concatenate(lengths), np.concatenate(weights),
+            np.concatenate(returns), np.repeat(np.asarray(epsilons, np.float32), number),
+            np.repeat(np.asarray(losses, np.float32), number),
+        )  # fmt: skip
+
+    def _choose(self, greedy: Any) -> None:
+        """The actions of the next step: random ones, or the best."""
+        draws = self._draws_at(self.step)
+        exploring = draws.epsilon_draw < self._epsilon(self.step)
+        self._actions = np.where(exploring, draws.random_action, np.asarray(greedy))
+
+    def _draws_at(self, step: int) -> "HostDraws":
+        """The random draws of a step of all environments; they are drawn for many at once."""
+        first = step - self._drawn_from
+        if first < 0 or first + self._number > len(self._draws.random_action):
+            self._draws, self._drawn_from, first = self._programs.draws(self._key, step), step, 0
+        last = first + self._number
+        return HostDraws(*(column[first:last] for column in self._draws))
+
     def _next_weights(self, ended: np.ndarray) -> None:
-        live = self.driver.schedule
-        if isinstance(live, LiveWeights) and live.immediately:
-            self._weights[:] = live.current()
+        weights = self._weights.copy()
+        if self._immediately:
+            weights[:] = self.driver.schedule.current()  # type: ignore[union-attr]
         for index in np.flatnonzero(ended):
             self.episodes += 1
-            self._weights[index] = self.driver.weights(
-                self.schedule, self._key, self.episodes, self.step
-            )
+            weights[index] = self.driver.weights(self.schedule, self._key, self.episodes, self.step)
+        self._weights = weights
 
-    def _epsilon(self, step: int) -> float:
-        h = self.driver.learner.hyperparameters
-        share = min(step / h.epsilon_steps, 1.0)
-        return h.epsilon_start + share * (h.epsilon_end - h.epsilon_start)
+    def _epsilon(self, step: int) -> np.float32:
+        start, end, steps = self._exploration
+        share = np.minimum(np.float32(step) / steps, np.float32(1))
+        return start + share * (end - start)
 
     def _stage(self, outcome: HostStep, ended: np.ndarray) -> None:
         """Keep transitions until their trajectory is whole, and then add it at once."""
-        parts = (self._seen, np.asarray(self._actions), outcome.rewards, outcome.reached,
+        parts = (self._seen, self._actions, outcome.rewards, outcome.reached,
                  outcome.terminated, outcome.truncated)  # fmt: skip
         for index, rows in enumerate(self._staged):
             rows.append(tuple(part[index] for part in parts))
@@ -202,9 +245,14 @@ class HostRun:
                     self._leaves = self._programs.add(self._leaves, rows[first : first + STAGED])
                 rows.clear()
 
-    @staticmethod
-    def _number(step: int) -> np.int32:
-        return np.int32(step)
+
+class HostDraws(NamedTuple):
+    """Random draws as NumPy arrays; the agent's keys are plain numbers."""
+
+    epsilon_draw: np.ndarray
+    random_action: np.ndarray
+    reservoir_draw: np.ndarray
+    agent_key: np.ndarray
 
 
 class EnvironmentFailedError(InputError):
@@ -231,7 +279,8 @@ class _Programs:
         self._learner, self._num_envs = learner, num_envs
         self._observe = jax.jit(self._traced_observe, donate_argnums=0, static_argnums=5)
         self._learn = jax.jit(self._traced_learn, donate_argnums=0, static_argnums=3)
-        self._act = jax.jit(self._traced_act)
+        self._greedy = jax.jit(self._traced_greedy)
+        self._draw = jax.jit(jax.vmap(self._traced_draws, (None, 0)))
         self._add = jax.jit(self._traced_add, donate_argnums=0)
 
     def close(self, state: LearnerState) -> tuple[Array, ...]:
@@ -254,29 +303,38 @@ class _Programs:
         """The loss of the latest gradient step."""
         return np.float32(leaves[self._loss])
 
-    def act(self, leaves: Any, seen: np.ndarray, step: np.int32) -> Array:
-        """Actions of all environments."""
-        return self._act(leaves, seen, step)
+    def greedy(self, leaves: Any, seen: np.ndarray) -> Array:
+        """The best actions of all environments."""
+        return self._greedy(leaves, seen)
+
+    def draws(self, key: Any, step: int) -> HostDraws:
+        """The random draws of the next steps."""
+        number = max(DRAWN, self._num_envs)
+        return HostDraws(*map(np.asarray, self._draw(key, step + jnp.arange(number))))
 
     def step(
         self,
         leaves: Any,
         seen: np.ndarray,
-        actions: Any,
+        actions: np.ndarray,
         outcome: HostStep,
         weights: Float[np.ndarray, "envs objectives"],
-        step: np.int32,
+        draws: HostDraws,
+        end: np.int32,
         updates: int,
         staged: bool,
     ) -> tuple[tuple[Array, ...], Array]:
-        """Observe a step of all environments, learn `updates` times, and act."""
-        flags = np.stack([outcome.terminated, outcome.truncated], 1).astype(np.float32)
-        numbers = np.concatenate([outcome.rewards, weights, flags], axis=1)
+        """Observe a step of all environments, learn `updates` times, and find the best actions."""
+        columns = (
+            outcome.rewards, weights, outcome.terminated[:, None], outcome.truncated[:, None],
+            draws.reservoir_draw[:, None],
+        )  # fmt: skip
+        numbers = np.concatenate(columns, axis=1, dtype=np.float32)
         frames = (seen, outcome.reached, outcome.observations)
-        leaves, actions = self._observe(leaves, frames, actions, numbers, step, staged)
+        leaves, best = self._observe(leaves, frames, actions, numbers, draws.agent_key, staged)
         if updates:
-            leaves, actions = self._learn(leaves, outcome.observations, step, updates)
-        return leaves, actions
+            leaves, best = self._learn(leaves, outcome.observations, end, updates)
+        return leaves, best
 
     def add(self, leaves: Any, rows: list[tuple[Any, ...]]) -> tuple[Array, ...]:
         """Add transitions to the replay buffer, at most `STAGED`."""
@@ -286,29 +344,26 @@ class _Programs:
         ]
         return self._add(leaves, padded, np.int32(len(rows)))
 
-    def _draws(self, state: LearnerState, step: Any) -> StepDraws:
-        steps = step + jnp.arange(self._num_envs)
-        return jax.vmap(self._learner.sample_draws, (None, 0))(state.key, steps)
+    def _traced_draws(self, key: Any, step: Any) -> tuple[Array, ...]:
+        draws = self._learner.sample_draws(key, step)
+        agent_key = jax.random.key_data(draws.agent_key)
+        return draws.epsilon_draw, draws.random_action, draws.reservoir_draw, agent_key
 
-    def _traced_act(self, leaves: Any, seen: Any, step: Any) -> Array:
-        state = self.open(leaves)
-        draws = self._draws(state, step)
+    def _traced_greedy(self, leaves: Any, seen: Any) -> Array:
+        state, agent = self.open(leaves), self._learner.agent
 
-        def act(weights: Any, one: Any, draw: StepDraws) -> Array:
-            alone = eqx.tree_at(lambda s: s.active_weights, state, weights[None])
-            return self._learner.act(alone, one, step, draw)
+        def act(weights: Any, one: Any) -> Array:
+            return agent.act(state.online, self._learner.codec.observe(one), weights)
 
-        return jax.vmap(act)(state.active_weights, seen, draws)
+        return jax.vmap(act)(state.active_weights, seen)
 
     def _traced_observe(
-        self, leaves: Any, frames: Any, actions: Any, numbers: Any, step: Any, staged: bool
+        self, leaves: Any, frames: Any, actions: Any, numbers: Any, keys: Any, staged: bool
     ) -> tuple[Any, Array]:
         seen, reached, starts = frames
-        learner, state = self._learner, self.open(leaves)
-        objectives = learner.spec.num_objectives
-        rewards, weights = numbers[:, :objectives], numbers[:, objectives:-2]
-        terminated, truncated = numbers[:, -2] > 0, numbers[:, -1] > 0
-        draws = self._draws(state, step)
+        learner, objectives = self._learner, self._learner.spec.num_objectives
+        rewards, weights = numbers[:, :objectives], numbers[:, objectives:-3]
+        terminated, truncated = numbers[:, -3] > 0, numbers[:, -2] > 0
 
         def one(plain: Any, env: Any) -> tuple[Any, None]:
             state = self.open(plain)
@@ -318,27 +373,29 @@ class _Programs:
                     terminated[env], truncated[env],
                 )  # fmt: skip
                 state = learner.remember(state, transition, env)
-            draw = jax.tree.map(lambda leaf: leaf[env], draws)
-            state = learner.adopt_weights(state, starts[env], weights[env], draw, env)
+            key = jax.random.wrap_key_data(keys[env])
+            state = learner.adopt_weights(
+                state, starts[env], weights[env], numbers[env, -1], key, env
+            )
             return self.close_traced(state), None
 
-        plain = self.close_traced(state)
+        plain = tuple(leaves)
         if self._num_envs == 1:
             plain, _ = one(plain, 0)
         else:
             plain, _ = jax.lax.scan(one, plain, jnp.arange(self._num_envs))
-        return plain, self._traced_act(plain, starts, step + self._num_envs)
+        return plain, self._traced_greedy(plain, starts)
 
-    def _traced_learn(self, leaves: Any, seen: Any, step: Any, updates: int) -> tuple[Any, Array]:
-        """Learn after the step of all environments that began at `step`, and act anew."""
-        learner, state, end = self._learner, self.open(leaves), step + self._num_envs
+    def _traced_learn(self, leaves: Any, seen: Any, end: Any, updates: int) -> tuple[Any, Array]:
+        """Learn after the steps before `end`, and find the best actions anew."""
+        learner, state = self._learner, self.open(leaves)
         interval = learner.hyperparameters.update_interval
         for number in range(updates):
             at = end - interval * (updates - 1 - number)
             state = learner.learn(state, at)
             state = learner.copy_target(state, at // interval)
         plain = self.close_traced(state)
-        return plain, self._traced_act(plain, seen, end)
+        return plain, self._traced_greedy(plain, seen)
 
     def close_traced(self, state: LearnerState) -> tuple[Array, ...]:
         """As `close`, inside a program."""
@@ -456,12 +513,3 @@ def _stack_runs(runs: list[HostRunState]) -> HostRunState:
 
 def _pick_run(runs: HostRunState, index: int) -> HostRunState:
     return jax.tree.map(lambda leaf: leaf[index], runs)
-
-
-def _stack(infos: list[StepInfo], driver: HostDriver) -> StepInfo:
-    """Step infos with a leading axis of steps: environment by environment within a step."""
-    if not infos:
-        number, none = driver.learner.spec.num_objectives, np.zeros(0, np.float32)
-        rows = np.zeros((0, number), np.float32)
-        return StepInfo(none.astype(bool), none.astype(int), rows, rows, none, none)
-    return jax.tree.map(lambda *parts: np.concatenate(parts), *infos)

@@ -57,6 +57,9 @@ class HostSettings:
     """Latest observations that the agent sees together."""
     frame_size: int | None = None
     """Side in pixels that image observations are scaled to. Default: as they are."""
+    one_hot: int = 32
+    """Whole numbers with at most this many values, such as places in a grid, are one-hot encoded;
+    0: none."""
     time_limit: int | None = None
     """Steps after which an episode is truncated, besides the environment's own limit."""
 
