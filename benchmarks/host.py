@@ -1,6 +1,6 @@
 """The host driver on MO-Gymnasium: what it learns, and what a step of it costs.
 
-    python -m benchmarks.host learn --env mo:four-room-v0 --steps 20000 --seeds 0 1 2 --out FILE.json
+    python -m benchmarks.host learn --env mo:four-room-v0 --steps 20000 --out FILE.json
     python -m benchmarks.host speed [--peers] --out FILE.json
     python -m benchmarks.host page --ours FOLDER --peers FOLDER --out results/host.md
 

@@ -152,7 +152,8 @@ def _film_gymnasium(
 
     envs = HostEnvs(
         GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,
-        frame_size=config.frame_size, one_hot=config.one_hot, time_limit=config.time_limit or MAX_STEPS,
+        frame_size=config.frame_size, one_hot=config.one_hot,
+        time_limit=config.time_limit or MAX_STEPS,
     )  # fmt: skip
     rewards, terminated = [], False
     try:
