@@ -19,7 +19,7 @@ from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.plans import EpisodeResult, rollout_episode
 from windvane.envs.resolve import GymnasiumEnv, World
-from windvane.errors import InputError, require_int, require_positive_int
+from windvane.errors import InputError, is_number, require_int, require_positive_int, shown
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, PolicyPlan
 from windvane.weights import check_weight_rows, check_weights, simplex_grid
@@ -163,7 +163,7 @@ def optimal_value_fn(
     """
     if callable(given):
         value: Callable[..., Any] = given
-        return lambda weights: np.asarray([scale * float(value(row)) for row in weights])
+        return lambda weights: scale * np.asarray([_optimum(value, row) for row in weights], float)
     values = given if given is not None else known_values(world, gamma, progress)
     if values is None:
         return _unknown
@@ -198,14 +198,35 @@ def known_values(
     return None
 
 
-def check_values(values: Any) -> Float[np.ndarray, "n objectives"]:
-    """Return value vectors as an array if they are rows of finite numbers."""
+def _optimum(function: Callable[..., Any], weights: Float[np.ndarray, " objectives"]) -> float:
+    """What a function of the user's says is optimal."""
+    value = function(weights)
+    if not (np.ndim(value) == 0 and is_number(np.asarray(value)[()])):
+        raise InputError(
+            f"the function of optimal values must return a finite number, and for the weights "
+            f"{weights.tolist()} it returned {shown(value)}"
+        )
+    return float(value)
+
+
+def check_values(
+    values: Any, num_objectives: int | None = None
+) -> Float[np.ndarray, "n objectives"]:
+    """Return value vectors as an array if they are rows of finite numbers, one per objective."""
     try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError):
-        array = np.zeros(0)
+        given = np.asarray(values)
+    except (TypeError, ValueError, RecursionError, OverflowError):  # rows of several lengths
+        given = np.asarray(None)
+    array = given.astype(float) if given.dtype.kind in "fiu" else np.zeros(0)
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
-        raise InputError("optimal values must be rows of finite numbers, one per objective")
+        raise InputError(
+            f"optimal values must be rows of finite numbers, one per objective, not {shown(values)}"
+        )
+    if num_objectives is not None and array.shape[1] != num_objectives:
+        raise InputError(
+            f"the optimal values are of {array.shape[1]} objectives, and the environment has "
+            f"{num_objectives}"
+        )
     return array
 
 

@@ -16,14 +16,14 @@ from windvane.cli.filming import Filming, amounts
 from windvane.cli.printing import NOT_KNOWN, begin_table, mean, number, unit, write_csv
 from windvane.cli.training import Folder, Trust
 from windvane.errors import InputError, require_int, require_positive_int
-from windvane.files import make_folder
+from windvane.files import make_folder, path_exists
 from windvane.progress import progress_display, say
 from windvane.weights import parse_weights
 
 if TYPE_CHECKING:
     from windvane.evaluation import Evaluation
     from windvane.policy import Policy
-    from windvane.runs.records import Records
+    from windvane.runs.tables import Records
     from windvane.training.config import TrainConfig
 
 PolicyName = Literal["best", "last"]
@@ -47,7 +47,7 @@ class Policies:
 
         names = load_config(folder).run_names
         best = None if self.policy is None else self.policy == "best"
-        if best and not all(policy_path(folder, name, True).exists() for name in names):
+        if best and not all(path_exists(policy_path(folder, name, True)) for name in names):
             raise InputError(
                 f"there are no best policies in {folder}: it was trained without --evaluate-every"
             )
@@ -94,18 +94,12 @@ class Episodes:
 
     def known(self, console: Console, folder: Path, policy: "Policy") -> Any:
         """Values of a coverage set, discounted and unscaled; None where there are none."""
-        from windvane.evaluation import check_values, known_values
+        from windvane.evaluation import known_values
         from windvane.runs.folder import load_optimal
 
-        given = load_optimal(folder)
+        given = load_optimal(folder, policy.spec.num_objectives)
         if given is not None:
-            values = check_values(given)
-            if values.shape[1] != policy.spec.num_objectives:
-                raise InputError(
-                    f"the optimal values of {folder} are of {values.shape[1]} objectives, and its "
-                    f"policies of {policy.spec.num_objectives}"
-                )
-            return values
+            return np.asarray(given)
         if not (policy.config.oracle if self.oracle is None else self.oracle):
             return None
         with progress_display(console) as progress:

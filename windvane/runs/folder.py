@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from windvane.errors import InputError
-from windvane.files import atomic_write, make_folder, read_json
+from windvane.errors import InputError, shown
+from windvane.evaluation import check_values
+from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
 from windvane.training.config import PARTS, TrainConfig
 
 CONFIG = "config.json"
@@ -18,11 +18,7 @@ _OBJECTS_1 = "own-parts.json"
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a folder holds a training run."""
-    try:
-        return (folder / CONFIG).exists()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {str(folder)!r:.120}: {reason}") from error
+    return path_exists(folder / CONFIG)
 
 
 def load_config(folder: Path) -> TrainConfig:
@@ -31,7 +27,7 @@ def load_config(folder: Path) -> TrainConfig:
         raise InputError(f"there is no training run in {folder}")
     config = TrainConfig.load(folder / CONFIG)
     old = folder / _OBJECTS_1
-    if not old.exists():
+    if not path_exists(old):
         return config
     names = read_json(old)
     kinds = {"weights": "schedule"}
@@ -39,7 +35,7 @@ def load_config(folder: Path) -> TrainConfig:
         kinds.get(kind, kind) in PARTS and isinstance(name, str) for kind, name in names.items()
     )
     if not good:
-        raise InputError(f"{old} must name the classes of custom parts, not {names!r:.80}")
+        raise InputError(f"{old} must name the classes of custom parts, not {shown(names)}")
     known = {kinds.get(kind, kind): {"type": name} for kind, name in names.items()}
     return replace(config, custom=known)
 
@@ -60,7 +56,11 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[floa
     return folder
 
 
-def load_optimal(folder: Path) -> Any:
+def load_optimal(folder: Path, num_objectives: int | None = None) -> list[list[float]] | None:
     """The coverage set that was handed over with a run, or None."""
     path = folder / OPTIMAL
-    return read_json(path) if path.exists() else None
+    if not path_exists(path):
+        return None
+    given = read_json(path)
+    with faults_of(path, "the file"):
+        return check_values(given, num_objectives).tolist()

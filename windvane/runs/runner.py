@@ -20,7 +20,7 @@ from windvane.envs.environment import Environment
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
 from windvane.errors import InputError
 from windvane.evaluation import check_values, optimal_value_fn
-from windvane.files import file_lock, make_folder
+from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
 from windvane.policy import Policy, given_again
@@ -37,9 +37,17 @@ from windvane.runs.folder import (
     load_optimal,
 )
 from windvane.runs.greedy import GreedyEvaluations
-from windvane.runs.records import OptimalValue, Records, RecordWriter, episode_rows, replay_content
-from windvane.runs.result import CONTENT, SUMMARY, Result, load_policies, read_failed
+from windvane.runs.records import OptimalValue, RecordWriter, episode_rows, replay_content
+from windvane.runs.result import (
+    CONTENT,
+    SUMMARY,
+    Result,
+    load_policies,
+    read_failed,
+    written_folders,
+)
 from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
+from windvane.runs.tables import Records, concatenate
 from windvane.schedules import WeightSchedule
 from windvane.training.build import Training, build, describe_custom
 from windvane.training.config import PARTS, TrainConfig
@@ -51,9 +59,9 @@ from windvane.training.session import Session
 
 def train(
     env: Any = "minecart",
-    agent: Agent | str | None = None,
+    agent: Any = None,
     *,
-    replay: ReplayBuffer[Any] | str | None = None,
+    replay: Any = None,
     schedule: Any = None,
     weights: Any = None,
     out: str | Path | None = None,
@@ -80,7 +88,9 @@ def train(
     config, custom = _configure(env, settings, agent, replay, _schedule(schedule, weights))
     config = config.resolved()
     training = build(config, trusted=PARTS, **custom)
-    values = None if optimal is None or callable(optimal) else check_values(optimal).tolist()
+    values = None
+    if optimal is not None and not callable(optimal):
+        values = check_values(optimal, training.spec.num_objectives).tolist()
     given = optimal if values is None else values
     if out is None:
         return _Run(training, None, console, given).run()
@@ -109,15 +119,22 @@ def resume(
     folder = Path(folder)
     config = load_config(folder)
     objects, trusted = given_again(config, given, trust)
-    if (folder / SUMMARY).exists():
+    if path_exists(folder / SUMMARY):
+        result = read_result(folder, trust=trust, **given)
         checkpoint.remove(folder)
         records.remove_parts(folder)
-        return read_result(folder, trust=trust, **given)
+        sweep(*written_folders(folder))
+        return result
     use_compilation_cache()
-    optimal = load_optimal(folder) if optimal is None else optimal
     make_folder(folder)
     with file_lock(folder / CONFIG):
+        sweep(*written_folders(folder))
         training = build(config, trusted=trusted, **objects)
+        objectives = training.spec.num_objectives
+        if optimal is None:
+            optimal = load_optimal(folder, objectives)
+        elif not callable(optimal):
+            optimal = check_values(optimal, objectives).tolist()
         return _Run(training, folder, console, optimal).run()
 
 
@@ -126,11 +143,12 @@ def read_result(folder: Path, **given: Any) -> Result:
     config = load_config(folder)
     found = records.read_records(folder)
     policies = load_policies(folder, **given)
-    content = records.read_table(folder / CONTENT) if (folder / CONTENT).exists() else None
-    greedy = GreedyEvaluations.read(folder, config.run_names, given)
-    return Result(
-        config, found, policies, read_failed(folder), folder, content, greedy.rows, greedy.best
-    )
+    failed = read_failed(folder, config)
+    content = None
+    if path_exists(folder / CONTENT):
+        content = records.read_content(folder / CONTENT, len(config.runs))
+    greedy = GreedyEvaluations.read(folder, config, given)
+    return Result(config, found, policies, failed, folder, content, greedy.rows, greedy.best)
 
 
 class Chunk(NamedTuple):
@@ -200,6 +218,7 @@ class _Run:
                 infos, failure = self._advance(session, start, chunk, stop)
                 step = start + len(np.asarray(infos.ended))
                 rows = episode_rows(infos, start, seeds, before, optimal_value)
+                records.check_finite(rows)
                 writer.add(rows)
                 show(step, rows)
                 self.greedy.consider(session, start, step)
@@ -219,7 +238,7 @@ class _Run:
         """Start from the newest checkpoint, or from nothing; the step that is."""
         found = None
         if self.folder is not None and checkpoint.saved(self.folder):
-            found = checkpoint.load(self.folder, session.template())
+            found = checkpoint.load(self.folder, session.template(), self.config.steps)
         if found is None:
             session.begin(None, 0)
             return 0
@@ -297,7 +316,7 @@ class InMemoryWriter:
 
     def finish(self) -> Records:
         """All rows."""
-        return records.concatenate(self._tables)
+        return concatenate(self._tables)
 
 
 def _schedule(schedule: Any, weights: Any) -> Any:

@@ -31,7 +31,7 @@ from windvane.experiments.runs.paths import relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.experiments.runs.store import one_run
 from windvane.files import atomic_write, make_folder
-from windvane.runs.records import Records, write_table
+from windvane.runs.tables import Records, write_table
 
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
