@@ -5,7 +5,6 @@ from pathlib import Path
 
 from windvane.errors import InputError
 from windvane.experiments.report.summary import RunSummary
-from windvane.experiments.report.summary_files import read_summaries
 from windvane.experiments.runs.paths import relative_path
 from windvane.experiments.runs.store import Store
 from windvane.training.config import TrainConfig
@@ -42,6 +41,8 @@ def merged(before: Iterable[RunSummary], after: Iterable[RunSummary]) -> list[Ru
 
 def _published(folder: Path) -> list[RunSummary]:
     """The summaries in a folder, if there are some; InputError if there is no run at all."""
+    from windvane.experiments.report.summary_files import read_summaries
+
     try:
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder}")

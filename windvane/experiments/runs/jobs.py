@@ -14,7 +14,6 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import polars as pl
 from rich.console import Console
 
 from windvane.errors import InputError
@@ -163,20 +162,18 @@ def _store_runs(job: Job, result: Result, store: Store, seconds: float) -> None:
     runs = job.config.runs
     source = provenance(result.config)
     source |= {"parallel_runs": len(runs), "seconds": round(seconds, 1)}
-    records = pl.DataFrame(result.records)
-    content = None if result.content is None else pl.DataFrame(result.content)
     for number, run in enumerate(runs):
         if store.has(run):  # by another process, or before an interruption
             continue
-        if content is not None:
-            store.write_content(run, _rows_of(content, number))
-        store.write(run, _rows_of(records, number), number in result.failed, source)
+        if result.content is not None:
+            store.write_content(run, _rows_of(result.content, number))
+        store.write(run, _rows_of(result.records, number), number in result.failed, source)
 
 
-def _rows_of(records: pl.DataFrame, number: int) -> Records:
-    """The rows of one run, as columns."""
-    rows = records.filter(pl.col("run") == number)
-    return {name: rows[name].to_numpy() for name in rows.columns}
+def _rows_of(records: Records, number: int) -> Records:
+    """The rows of one run; without polars, as machines that only train need not have it."""
+    mask = records["run"] == number
+    return {name: column[mask] for name, column in records.items()}
 
 
 def _clean_up(store: Store, job: Job) -> None:

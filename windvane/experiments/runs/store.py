@@ -9,21 +9,21 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from windvane.errors import InputError
-from windvane.experiments.report.summarise import check_episodes, summarise_run
 from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.runs.cells import cell_of
-from windvane.experiments.runs.frames import faults_of, read_frame, read_metadata
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.files import atomic_write
 from windvane.runs.tables import Records, write_table
 from windvane.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _METADATA = "windvane"
 
@@ -115,6 +115,8 @@ def read_run(path: Path) -> StoredRun:
 
 def read_summary(path: Path) -> RunSummary:
     """The summary of a run."""
+    from windvane.experiments.report.summarise import summarise_run
+
     run, frame = _read(path)
     return summarise_run(run.config, frame, run.failed, run.provenance)
 
@@ -127,7 +129,11 @@ def one_run(config: Any, source: str) -> TrainConfig:
     return run
 
 
-def _read(path: Path) -> tuple[StoredRun, pl.DataFrame]:
+def _read(path: Path) -> "tuple[StoredRun, pl.DataFrame]":
+    # Only readers need polars: a machine that trains may do without it.
+    from windvane.experiments.report.summarise import check_episodes
+    from windvane.experiments.runs.frames import faults_of, read_frame, read_metadata
+
     with faults_of(path, "a run of a results store"):
         metadata = read_metadata(path, _METADATA)
         version = metadata.get("format")
