@@ -35,7 +35,7 @@ def shown(value: object) -> str:
 def choose(what: str, name: str, choices: Collection[str]) -> str:
     """Return `name` if it is one of `choices`, else complain about `what` by naming them all."""
     if name not in choices:
-        raise InputError(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
+        raise InputError(f"unknown {what} {shown(name)}; choose one of: {', '.join(choices)}")
     return name
 
 

@@ -20,8 +20,8 @@ from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.plans import Plan
 from windvane.envs.resolve import World
-from windvane.errors import InputError
-from windvane.files import atomic_write
+from windvane.errors import LARGEST_COUNT, InputError, in_one_line, require_int, shown
+from windvane.files import atomic_write, check_name, faults_of, file_size
 from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 from windvane.training.build import check_custom, open_world
@@ -65,7 +65,13 @@ class Policy:
     def world(self) -> World:
         """The environment it was trained in, rebuilt from the configuration where need be."""
         if self._world is None:
-            self._world = open_world(self.config, trusted=self._trusted)
+            world = open_world(self.config, trusted=self._trusted)
+            if isinstance(world, Environment) and world.spec != self.spec:
+                raise InputError(
+                    f"the policy was trained on another {self.config.env} than its configuration "
+                    "describes: what they show or reward differs"
+                )
+            self._world = world
         return self._world
 
     @property
@@ -122,6 +128,7 @@ class Policy:
         """Read a policy. An environment or agent that was an object made in Python must be given
         again; one that is an import path is imported only with `trust`, or if it is given again.
         """
+        check_name(path)
         path = Path(path)
         header, arrays = _read(path)
         config = TrainConfig.from_json(header.get("config"), str(path))
@@ -146,9 +153,9 @@ class Policy:
             sizes = header.get("sizes")
         network = _rebuild(path, made, spec, config, _check_sizes(sizes, path), arrays)
         seed, step = header.get("seed", 0), header.get("step")
-        for name, value in (("seed", seed), ("step", 0 if step is None else step)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise InputError(f"{path} has the {name} {value!r}, not a whole number from 0 on")
+        with faults_of(path, "the policy"):
+            for name, value in (("seed", seed), ("step", 0 if step is None else step)):
+                require_int(f"its {name}", value, 0, LARGEST_COUNT)
         return Policy(
             spec, made, network, config, seed, step=step, world=world, trusted="env" in trusted
         )
@@ -290,27 +297,25 @@ def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:
         for size in sizes.values()
     )
     if not good:
-        raise InputError(f"{path} has sizes of its network that cannot be meant: {sizes!r:.80}")
+        raise InputError(f"{path} has sizes of its network that cannot be meant: {shown(sizes)}")
     return sizes
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
+    if file_size(path, "the policy") > MAX_POLICY_BYTES:
+        raise InputError(f"{path} is too large for a policy")
     try:
-        if path.stat().st_size > MAX_POLICY_BYTES:
-            raise InputError(f"{path} is too large for a policy")
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {}).get("windvane", "null"))
             arrays = [file.get_tensor(name) for name in sorted(file.keys())]
     except OSError as error:
         raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from error
-    except InputError:
-        raise
     except (SafetensorError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not a policy: {error}") from error
+        raise InputError(f"{path} is not a policy: {in_one_line(error)}") from error
     form = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(header, dict) or not isinstance(form, int) or isinstance(form, bool):
+    if not isinstance(header, dict) or type(form) is not int or form < 1:
         raise InputError(f"{path} is not a policy: it has no header of Windvane's")
     if form > FORMAT:
         raise InputError(

@@ -95,9 +95,7 @@ class CoverageSet:
             leaves = [arrays[f"leaf{i}"] for i in range(len(templates))]
             values = arrays["values"]
             _check_arrays(header, values, leaves, templates)
-        except (
-            BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ZlibError, SyntaxError, OSError
-        ) as error:  # fmt: skip
+        except (BadZipFile, EOFError, LookupError, RuntimeError, TypeError, ZlibError) as error:
             raise ValueError(f"it is not a coverage set: {in_one_line(error)}") from error
         return CoverageSet(
             header["gamma"],

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from windvane.evaluation import Evaluation, evaluate
 from windvane.errors import LARGEST_COUNT, InputError
+from windvane.evaluation import Evaluation, evaluate
 from windvane.files import faults_of, make_folder, path_exists
 from windvane.policy import Policy
 from windvane.runs.result import EVALUATIONS, policy_path

@@ -136,8 +136,7 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
 
 
 def read_failed(folder: Path, config: TrainConfig) -> tuple[int, ...]:
-    """The runs that a finished training lists as diverged, if its summary is one of this training.
-    """
+    """The runs that diverged, from a summary that is checked to be of this training."""
     path = folder / SUMMARY
     summary = read_json(path)
     with faults_of(path, "the summary"):

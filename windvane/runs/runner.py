@@ -18,7 +18,7 @@ from rich.console import Console
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
-from windvane.errors import InputError
+from windvane.errors import InputError, shown
 from windvane.evaluation import check_values, optimal_value_fn
 from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
@@ -55,6 +55,7 @@ from windvane.training.fused import StepInfo
 from windvane.training.host import EnvironmentFailedError
 from windvane.training.presets import preset_for
 from windvane.training.session import Session
+from windvane.weights import check_weights
 
 
 def train(
@@ -328,9 +329,9 @@ def _schedule(schedule: Any, weights: Any) -> Any:
         isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
         and all(isinstance(x, Real) and not isinstance(x, bool) for x in given)
     )  # fmt: skip
-    if weights is not None and not vector:
-        raise InputError(f"weights must be one vector of numbers, not {weights!r:.80}")
-    return ",".join(repr(float(x)) for x in np.ravel(given)) if vector else given
+    if weights is None and not vector:
+        return given
+    return ",".join(repr(float(weight)) for weight in check_weights(given))
 
 
 def _configure(
@@ -351,7 +352,7 @@ def _configure(
         elif isinstance(part, types) or (kind == "schedule" and callable(part)):
             custom[kind] = part
         else:
-            raise InputError(f"{kind} must be a name or an object of its class, not {part!r:.80}")
+            raise InputError(f"{kind} must be a name or an object of its class, not {shown(part)}")
     base: dict[str, Any] = {}
     if isinstance(env, TrainConfig):
         base = {f.name: getattr(env, f.name) for f in fields(env)}
@@ -372,15 +373,15 @@ def _describe(env: Any, custom: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if not native and not gymnasium:
         raise InputError(
             "env must be a configuration, a name, a native environment or a Gymnasium environment, "
-            f"not {env!r:.80}"
+            f"not {shown(env)}"
         )
-    shown = {"observation": env.observation} if native else {"observation": "auto"}
+    seen = {"observation": env.observation} if native else {"observation": "auto"}
     described = None if isinstance(env, GymnasiumEnv) else describe_env(env)
     if described is None:
         custom["env"] = env
-        return shown, "default"
+        return seen, "default"
     name, args = described
-    return shown | {"env": name, "env_args": Arguments(args)}, preset_for(name)
+    return seen | {"env": name, "env_args": Arguments(args)}, preset_for(name)
 
 
 __all__ = ["InMemoryWriter", "chunks", "read_result", "resume", "train"]
