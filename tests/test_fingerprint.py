@@ -36,7 +36,7 @@ def changed_map() -> np.ndarray:
 
 
 def one_ulp(value: float) -> np.ndarray:
-    return np.nextafter(np.float32(value), np.float32(1))
+    return np.nextafter(np.float32(value), np.float32(2))
 
 
 DIFFERENT = {

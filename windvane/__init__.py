@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 from windvane.version import __version__
 
 if TYPE_CHECKING:
+    from windvane.agents.core import Agent
     from windvane.envs.deep_sea_treasure import DeepSeaTreasure
-    from windvane.envs.environment import Environment
+    from windvane.envs.environment import Environment, PixelObservations, Renderable
     from windvane.envs.minecart import Minecart
     from windvane.envs.minecart_config import MinecartConfig
     from windvane.errors import InputError
-    from windvane.oracle import coverage_set, optimal_value, regret
+    from windvane.evaluation import Evaluation, evaluate
+    from windvane.live import LiveWeights
+    from windvane.oracle import CoverageSet, coverage_set, optimal_value, regret
     from windvane.policy import Policy
+    from windvane.replay.buffer import ReplayBuffer
     from windvane.runs.records import read_records
+    from windvane.runs.result import Result
     from windvane.runs.runner import resume, train
     from windvane.schedules import (
         FixedWeights,
@@ -28,23 +33,35 @@ if TYPE_CHECKING:
         WeightSchedule,
         WeightSequence,
     )
+    from windvane.spec import EnvSpec, FrameSpec
     from windvane.training.config import TrainConfig
 
 __all__ = [
+    "Agent",
+    "CoverageSet",
     "DeepSeaTreasure",
+    "EnvSpec",
     "Environment",
+    "Evaluation",
     "FixedWeights",
+    "FrameSpec",
     "InputError",
+    "LiveWeights",
     "Minecart",
     "MinecartConfig",
+    "PixelObservations",
     "Policy",
     "RegularChanges",
+    "Renderable",
+    "ReplayBuffer",
+    "Result",
     "SparseChanges",
     "TrainConfig",
     "WeightSchedule",
     "WeightSequence",
     "__version__",
     "coverage_set",
+    "evaluate",
     "optimal_value",
     "read_records",
     "regret",
@@ -53,19 +70,30 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Agent": "windvane.agents.core",
+    "CoverageSet": "windvane.oracle",
     "DeepSeaTreasure": "windvane.envs.deep_sea_treasure",
+    "EnvSpec": "windvane.spec",
     "Environment": "windvane.envs.environment",
+    "Evaluation": "windvane.evaluation",
     "FixedWeights": "windvane.schedules",
+    "FrameSpec": "windvane.spec",
     "InputError": "windvane.errors",
+    "LiveWeights": "windvane.live",
     "Minecart": "windvane.envs.minecart",
     "MinecartConfig": "windvane.envs.minecart_config",
+    "PixelObservations": "windvane.envs.environment",
     "Policy": "windvane.policy",
     "RegularChanges": "windvane.schedules",
+    "Renderable": "windvane.envs.environment",
+    "ReplayBuffer": "windvane.replay.buffer",
+    "Result": "windvane.runs.result",
     "SparseChanges": "windvane.schedules",
     "TrainConfig": "windvane.training.config",
     "WeightSchedule": "windvane.schedules",
     "WeightSequence": "windvane.schedules",
     "coverage_set": "windvane.oracle",
+    "evaluate": "windvane.evaluation",
     "optimal_value": "windvane.oracle",
     "read_records": "windvane.runs.records",
     "regret": "windvane.oracle",

@@ -90,17 +90,19 @@ def evaluate(
     episodes: int = 1,
     seed: int = 0,
     optimal: Any = None,
+    oracle: bool = True,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Evaluation:
     """Play greedy episodes for one weight vector or many; by default for a grid over the simplex.
 
     `optimal` is a coverage set (discounted, unscaled) or a function of weights, for environments
-    whose optimum is not known here. A policy that was trained without an oracle is evaluated
-    without one, too, unless `optimal` is given.
+    whose optimum is not known here. Without the `oracle`, no optimum is searched for.
     """
     require_positive_int("the number of episodes", episodes, 1_000_000)
     require_int("the seed", seed, 0, 2**32 - 1)
     rows = _weight_rows(weights, policy.spec.num_objectives)
+    if optimal is not None and not callable(optimal):
+        optimal = check_values(optimal, policy.spec.num_objectives)
     scale = policy.config.reward_scale
     world = policy.world
     if isinstance(world, Environment):
@@ -108,7 +110,7 @@ def evaluate(
     else:
         played = _play_host(policy, world, rows, episodes, seed, progress)
     returns, lengths, terminated = played
-    best = policy_optimum(policy, optimal)(rows)
+    best = optimal_value_fn(world, policy.config.gamma, scale, optimal, oracle=oracle)(rows)
     return Evaluation(rows, returns * scale, lengths, terminated, best)
 
 
@@ -119,26 +121,22 @@ def evaluate_episode(
     terminated: bool,
     *,
     optimal: Any = None,
+    oracle: bool = True,
 ) -> Evaluation:
-    """Judge one episode by the rewards of its steps, in the environment's own units."""
+    """Judge one episode by the rewards of its steps, in the environment's own units; `optimal` and
+    `oracle` are as in `evaluate`.
+    """
     vector = check_weights(weights, policy.spec.num_objectives)
-    discounts = policy.config.gamma ** np.arange(len(rewards))
-    returns = policy.config.reward_scale * (discounts[:, None] * rewards).sum(0)
+    gamma, scale = policy.config.gamma, policy.config.reward_scale
+    returns = scale * (gamma ** np.arange(len(rewards))[:, None] * rewards).sum(0)
+    best = optimal_value_fn(policy.world, gamma, scale, optimal, oracle=oracle)
     return Evaluation(
         vector[None],
         returns[None, None],
         np.full((1, 1), len(rewards)),
         np.full((1, 1), terminated),
-        policy_optimum(policy, optimal)(vector[None]),
+        best(vector[None]),
     )
-
-
-def policy_optimum(policy: Policy, given: Any = None) -> OptimalValue:
-    """The best utility, for rows of weights, in the environment that a policy was trained in."""
-    config = policy.config
-    if given is None and not config.oracle:
-        return _unknown
-    return optimal_value_fn(policy.world, config.gamma, config.reward_scale, given)
 
 
 def episode_key(seed: int, episode: int = 0) -> Key[Array, ""]:
@@ -157,14 +155,18 @@ def optimal_value_fn(
     scale: float,
     given: Any = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
+    *,
+    oracle: bool = True,
 ) -> OptimalValue:
-    """The best utility for rows of weights: from what the user hands over, our oracle, or the front
-    that an environment states; NaN where there is none of these.
+    """The best utility for rows of weights: from what the user hands over, our `oracle`, or the
+    front that an environment states; NaN where there is none of these.
     """
     if callable(given):
         value: Callable[..., Any] = given
         return lambda weights: scale * np.asarray([_optimum(value, row) for row in weights], float)
-    values = given if given is not None else known_values(world, gamma, progress)
+    values = given
+    if values is None and oracle:
+        values = known_values(world, gamma, progress)
     if values is None:
         return _unknown
     scaled = check_values(values) * scale
@@ -222,10 +224,10 @@ def check_values(
         raise InputError(
             f"optimal values must be rows of finite numbers, one per objective, not {shown(values)}"
         )
-    if num_objectives is not None and array.shape[1] != num_objectives:
+    if num_objectives not in (None, array.shape[-1]):
         raise InputError(
-            f"the optimal values are of {array.shape[1]} objectives, and the environment has "
-            f"{num_objectives}"
+            f"optimal values must be of {num_objectives} objectives, and these are of "
+            f"{array.shape[-1]}"
         )
     return array
 

@@ -5,6 +5,7 @@ like and how the policy was trained: loading it never runs code.
 """
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
@@ -134,6 +135,10 @@ class Policy:
         config = TrainConfig.from_json(header.get("config"), str(path))
         objects = {"env": env, "agent": agent}
         objects, trusted = given_again(config, objects, trust)
+        if header["format"] == 1 and objects:
+            # The first format did not say which parts were objects made in Python.
+            names = {kind: {"type": type(part).__name__} for kind, part in objects.items()}
+            config = replace(config, custom=names)
         needed = {kind: known for kind, known in config.custom.items() if kind == "agent"}
         if needed or "agent" in objects:
             check_custom(config, objects, kinds=("agent",))

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.plans import Plan
 from windvane.envs.resolve import GymnasiumEnv, resolve_env
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.evaluation import MAX_STEPS, episode_key, episode_seed
 from windvane.files import atomic_write
 from windvane.policy import Policy
@@ -142,8 +142,13 @@ def _film_gymnasium(
             return outcome
 
         def _draw(self) -> None:
-            if len(frames) <= steps:
-                frames.append(_scaled(_picture(name, self.env.render()), size))
+            if len(frames) > steps:
+                return
+            try:
+                drawn = self.env.render()
+            except Exception as error:  # whatever an environment does
+                raise InputError(f"the env {name} cannot be drawn: {in_one_line(error)}") from error
+            frames.append(_scaled(_picture(name, drawn), size))
 
     envs = HostEnvs(
         GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,

@@ -1,8 +1,6 @@
-"""The command line: what it writes, what it prints, and how it refuses."""
+"""The commands about problems: what they write and print, and how they refuse."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +11,13 @@ import pytest
 from PIL import Image
 
 from windvane.cli import main
-from windvane.version import __version__
-
-
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.strip() == f"windvane {__version__}"
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["oracle", "--help"], ["render", "--help"]])
-def test_help_teaches(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(arguments)
-    assert stop.value.code == 0
-    assert "windvane" in capsys.readouterr().out
 
 
 def test_oracle_dst_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["oracle", "dst", "--out", str(tmp_path)]) == 0
-    assert "10 policies" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "10 policies" in said
+    assert "discounted by 0.95, rewards times 1" in said
     for name in ("dst-map.png", "dst-coverage-set.png", "dst-weight-space.png"):
         with Image.open(tmp_path / name) as picture:
             assert np.asarray(picture).std() > 0, name
@@ -41,9 +27,8 @@ def test_oracle_dst_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_oracle_minecart_uses_the_shipped_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
     assert main(["oracle", "minecart", "--out", str(tmp_path)]) == 0
     assert "10 distinct behaviours" in capsys.readouterr().out
     assert (tmp_path / "minecart-weight-space.png").exists()
@@ -52,10 +37,14 @@ def test_oracle_minecart_uses_the_shipped_result(
 def test_render_an_optimal_episode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new" / "trip.gif"
     assert main(["render", "minecart", "--weights", "0.2,0.3,0.5", "--out", str(path)]) == 0
-    assert "terminated" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "terminated" in said
+    assert "undiscounted return" in said
     with Image.open(path) as film:
         assert film.n_frames > 10
-        assert film.size == (240, 240)
+        width, height = film.size
+        assert width == 240
+        assert height > 240  # the weights, the step and the return stand below
 
 
 def test_render_random_actions_as_a_strip(tmp_path: Path) -> None:
@@ -75,7 +64,7 @@ def test_a_map_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 BAD = {
     "oracle minecart --gamma 1.5": "1.5",
     "oracle dst --map {binary}": "it is not text",
-    "oracle dst --map {large}": "larger than 4,194,304 bytes",
+    "oracle dst --map {large}": "larger than 16,777,216 bytes",
     "oracle dst --map {wide}": "at most 262,144 cells",
     "oracle dst --map {long}": "File name too long",
     "oracle minecart --config {long}": "File name too long",
@@ -126,7 +115,7 @@ def test_bad_input_is_one_sentence_and_code_2(
     files = {name: tmp_path / name for name in [*names, "binary", "large", "wide", "deep"]}
     files["long"] = tmp_path / ("x" * 300)
     files["binary"].write_bytes(bytes(range(256)))
-    files["large"].write_bytes(b"0 " * 2**22)
+    files["large"].write_bytes(b"0 " * (2**23 + 1))
     files["wide"].write_text("0 " * 300_000 + "1\n")
     files["deep"].write_text("[" * 10_000 + "]" * 10_000)
     mine = {"x": 3, "y": 0.5, "distributions": [[0.1, 0.1]]}
@@ -144,13 +133,6 @@ def test_bad_input_is_one_sentence_and_code_2(
     assert BAD[line] in message
     assert message.count("\n") == 1
     assert message.startswith("windvane: ")
-
-
-@pytest.mark.parametrize("line", ["oracle chess", "fly", "render dst --steps many"])
-def test_what_the_parser_refuses_is_code_2_too(line: str) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(line.split())
-    assert stop.value.code == 2
 
 
 def test_paths_are_printed_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,38 +158,3 @@ def test_actions_and_ore_have_keys_of_their_own(
     monkeypatch.setattr(rendering, "film", film)
     assert main(["render", "minecart", "--out", str(tmp_path / "film.png")]) == 0
     assert len(set(map(tuple, seen))) == len(seen) == 6
-
-
-@pytest.mark.parametrize(
-    ("command", "goes_on"),
-    [("oracle dst --out", True), ("render dst --weights 0.5,0.5 --out", False)],
-)
-def test_ctrl_c_is_no_traceback(
-    command: str,
-    goes_on: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("windvane.oracle.coverage_set", interrupt)
-    assert main([*command.split(), str(tmp_path / "new.gif")]) == 130
-    assert ("goes on where it was" in capsys.readouterr().err) == goes_on
-
-
-def test_the_console_script_runs() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "windvane.cli", "--version"], capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert done.stdout.startswith("windvane")
-
-
-def test_a_reader_that_goes_away_is_no_error_to_tell_of() -> None:
-    command = [sys.executable, "-m", "windvane.cli", "train", "--help"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141

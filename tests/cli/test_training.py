@@ -1,80 +1,55 @@
-"""The commands about training: what they write and print, and how they refuse."""
+"""The commands that train: what they write and print, and how they refuse."""
 
+import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
 import jaxtyping
+import numpy as np
 import pytest
-from PIL import Image
-from windvane.commands import base_settings
 
-from tests.training.small import same_records, small
-from tests.training.test_runner import stop_after
+from tests.cli.small import CONCAVE, SMALL
 from windvane import TrainConfig, read_records
 from windvane.cli import main
-from windvane.runs.result import Result
+from windvane.cli.training import Train
+from windvane.registry import Arguments
+from windvane.runs import runner
+from windvane.training.config import TrainConfig as Config
 
 
-def arguments(config: TrainConfig) -> list[str]:
-    found = ["train", "--preset", "quick-dst"]
-    for name, value in config.to_json().items():
-        if name != "format" and value is not None:
-            values = value if isinstance(value, tuple) else (value,)
-            found += ["--" + name.replace("_", "-"), *map(str, values)]
-    return found
+def test_a_run_folder_holds_all_that_rebuilds_it(run: Path) -> None:
+    config = TrainConfig.load(run / "config.json")
+    assert config.env == "dst"
+    assert config.env_args == Arguments({"map": "concave"})
+    assert config.schedule_args == Arguments({"every": 50})
+    assert (run / "policies" / "best" / "seed-5.safetensors").exists()
 
 
 def test_train_stop_and_resume(
-    folder: Path,
-    finished: Result,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stop_after(monkeypatch, [240])
-    assert main([*arguments(small()), "--out", str(folder)]) == 130
+    folder, real = tmp_path / "run", runner.episode_rows
+
+    def rows(infos: Any, start: int, *rest: Any) -> Any:
+        if start + len(infos.ended) == 120:
+            signal.raise_signal(signal.SIGINT)
+        return real(infos, start, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "episode_rows", rows)
+        assert main([*CONCAVE, *SMALL, "--out", str(folder)]) == 130
     stopped = capsys.readouterr().err.splitlines()[-1]
-    assert stopped == f"windvane: stopped at step 240; go on with: windvane resume {folder}"
+    assert stopped == f"windvane: stopped at step 120; resume with: windvane resume {folder}"
     assert main(["resume", str(folder)]) == 0
     said = capsys.readouterr().out
+    assert "Mean regret of training episodes (discounted by 0.95, rewards times 0.01)" in said
     assert "last quarter" in said
     assert f"written: {folder}" in said
-    assert same_records(read_records(folder), finished.records)
-
-
-def test_evaluate(finished: Result, capsys: pytest.CaptureFixture[str]) -> None:
-    line = f"evaluate {finished.folder} --weights 0.3,0.7 --episodes 4"
-    assert main(line.split()) == 0
-    said = capsys.readouterr().out
-    assert "95% interval" in said
-    assert "mean regret of 2 policies" in said
-
-
-def test_compare(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "new" / "regret.png"
-    folder = str(finished.folder)
-    assert main(["compare", folder, folder, "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert f"{finished.regret.overall.mean():.4f}" in said
-    assert said.count("100%") == 2
-    assert f"written: {out}" in said
-    with Image.open(out) as picture:
-        assert picture.size[0] > 400
-    assert main(["compare", str(tmp_path / "nothing")]) == 2
-    assert "no training run" in capsys.readouterr().err
-    assert main(["compare", folder, "--out", str(tmp_path / "regret.doc")]) == 2
-    said = capsys.readouterr().err
-    assert "unknown format of a picture 'doc'; choose one of: " in said
-    assert " png," in said
-
-
-def test_watch(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "new" / "film.gif"
-    line = f"watch {finished.folder} --weights 0.3,0.7 --run-seed 5 --size 48 --steps 9"
-    assert main([*line.split(), "--out", str(out)]) == 0
-    assert f"written: {out}" in capsys.readouterr().out
-    with Image.open(out) as film:
-        assert film.size == (48, 48)
+    mended, whole = read_records(folder), read_records(run)
+    for name, column in whole.items():
+        assert np.array_equal(mended[name], column, equal_nan=True), name
 
 
 @pytest.mark.parametrize(
@@ -86,57 +61,98 @@ def test_watch(finished: Result, tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("train --env dst --preset quick-dst", "quick-dst"),
         ("train --preset=paper-minecart", "paper-minecart"),
         ("train --preset nonsense --env", "paper-minecart"),
+        ("train --env mo:four-room-v0", "default"),
     ],
 )
 def test_the_preset_that_settings_start_from(line: str, preset: str) -> None:
-    assert vars(base_settings(line.split())) == vars(TrainConfig.preset(preset))
+    assert Train.defaults(line.split()).config == Config.preset(preset)
 
 
-@pytest.mark.parametrize("command", ["train", "resume", "evaluate", "watch"])
-def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
-    assert stop.value.code == 0
-    assert "older" in capsys.readouterr().out  # the folder, wherever it stands
+def test_settings_reach_the_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = []
+
+    def stop(config: Any, **_: Any) -> None:
+        seen.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "train", stop)
+    line = (
+        "train --env mo:four-room-v0 --env-args maze=[[0,1]] --agent mn --agent-args kappa=0.02 "
+        "reuse=none --replay standard --schedule sparse regular --num-envs 4 --no-oracle "
+        "--evaluate-every 5000 --seeds 4 7"
+    )
+    assert main([*line.split(), "--out", str(tmp_path)]) == 130
+    assert seen == [
+        Config.for_env(
+            "mo:four-room-v0", env_args={"maze": [[0, 1]]}, agent="mn",
+            agent_args={"kappa": 0.02, "reuse": "none"}, replay="standard",
+            schedule=("sparse", "regular"), num_envs=4, oracle=False, evaluate_every=5000,
+            seeds=(4, 7),
+        )
+    ]  # fmt: skip
+
+
+def test_without_an_oracle_utility_is_printed(
+    corridor: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["resume", str(corridor), "--trust"]) == 0
+    said = capsys.readouterr().out
+    assert "Mean utility of training episodes (discounted by 0.98, rewards times 1)" in said
+    assert "nan" not in said
+
+
+def test_what_only_a_folder_names_is_not_imported(
+    corridor: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(corridor, folder)
+    (folder / "summary.json").unlink()
+    assert main(["resume", str(folder)]) == 2
+    assert "--trust" in capsys.readouterr().err
+    assert main(["resume", str(folder), "--env", "tests.cli.strangers:Invisible"]) == 2
+    assert "this run's env is 'tests.cli.strangers:Corridor'" in capsys.readouterr().err
+    assert main(["resume", str(folder), "--env", "tests.cli.strangers:Corridor"]) == 0
 
 
 BAD = {
     "train --gamma 2": "gamma must be a number above 0 and at most 1, not 2.0",
+    "train --preset nonsense": "unknown preset 'nonsense'; choose one of: paper-minecart",
+    "train --env nonsense": "unknown env 'nonsense'; choose one of: minecart, dst",
+    "train --agent nonsense": "unknown agent 'nonsense'",
+    "train --schedule nonsense": "fixed weights such as 0.3,0.7, or live:FILE",
+    "train --schedule 0.3,0.8": "must sum to 1",
+    "train --schedule live:{missing}": "cannot read weights",
+    "train --env-args map": "env_args must be of the form name=value, not 'map'",
+    "train --env dst --env-args mapp=concave": "has no argument 'mapp'",
+    "train --env dst --num-envs 2": "num_envs is for Gymnasium environments",
+    "train --env dst --schedule 0.2,0.3,0.5": "is for 3 objectives, and the environment has 2",
     "train --steps 7": "steps must be a multiple of update_interval, 4, not 7",
     "train --seeds 4 4": "seeds must differ from one another",
     "train --width 0": "width must be a whole number",
     "train --out {run}": "a training run in",
     "train --out {file}": "cannot write",
     "resume {missing}": "there is no training run in",
-    "resume {garbled}": "is not JSON",
+    "resume {garbled}": "is not valid JSON",
     "resume {newer}": "written by a newer Windvane",
-    "evaluate {missing} --weights 0.5,0.5": "there is no training run in",
-    "evaluate {unfinished} --weights 0.5,0.5": "is not finished; go on with: windvane resume",
-    "evaluate {run} --weights 0.5,0.6": "must sum to 1",
-    "evaluate {run} --weights 0.2,0.3,0.5": "must be 2 numbers",
-    "evaluate {run} --weights 0.5,0.5 --episodes 0": "--episodes",
-    "evaluate {torn} --weights 0.5,0.5": "is not a policy",
-    "watch {run} --weights 0.5,0.5 --run-seed 4": "--run-seed must be one of 3, 5, not 4",
-    "watch {run} --weights 0.5,0.5 --out a.mp4": "a.mp4",
-    "watch {run} --weights 0.5,0.5 --fps 0": "--fps",
-    "watch {run} --weights 0.5,0.5 --out {file}/a.gif": "cannot write",
+    "resume {custom}": "was an object made in Python",
 }
 
 
 @pytest.fixture(scope="module")
-def places(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def places(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("places")
-    assert finished.folder is not None
-    found = {"run": finished.folder, "file": root / "file", "missing": root / "missing"}
+    found = {"run": run, "file": root / "file", "missing": root / "missing"}
     found["file"].touch()
-    for name in ("garbled", "newer", "unfinished", "torn"):
+    for name in ("garbled", "newer", "custom"):
         found[name] = root / name
-        shutil.copytree(finished.folder, found[name])
+        shutil.copytree(run, found[name])
     (found["garbled"] / "config.json").write_text("{")
     (found["newer"] / "config.json").write_text('{"format": 99}')
-    (found["unfinished"] / "summary.json").unlink()
-    policy = found["torn"] / "policies" / "seed-5.safetensors"
-    policy.write_bytes(policy.read_bytes()[:200])
+    config = json.loads((run / "config.json").read_text())
+    known = {"env": {"type": "mine.Harbour", "fingerprint": "0"}}
+    config |= {"env": "custom:Harbour", "env_args": {}, "custom": known}
+    (found["custom"] / "config.json").write_text(json.dumps(config))
+    (found["custom"] / "summary.json").unlink()
     return found
 
 
@@ -144,10 +160,12 @@ def places(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 def test_bad_input_is_one_sentence_and_code_2(
     line: str,
     places: dict[str, Path],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    monkeypatch.chdir(tmp_path)
     assert main(line.format(**places).split()) == 2
     message = capsys.readouterr().err
     assert BAD[line] in message

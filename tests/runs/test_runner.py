@@ -290,7 +290,7 @@ def test_objects_must_be_given_again(
     # Once it is finished it is only read, which needs no environment.
     assert same_outcome(resume(folder), finished)
     assert same_outcome(resume(folder, env=Sea()), finished)
-    with pytest.raises(InputError, match="cannot be rebuilt from its name: give it again, as env="):
+    with pytest.raises(InputError, match="cannot be rebuilt: give it again, as env="):
         _ = resume(folder).policies[0].env
 
 

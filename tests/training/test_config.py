@@ -8,6 +8,7 @@ from typing import Any
 import jaxtyping
 import pytest
 
+from tests.formats import OLD
 from windvane.errors import InputError
 from windvane.registry import Arguments
 from windvane.runs.runner import chunks
@@ -48,18 +49,6 @@ def test_arguments_are_names_with_values() -> None:
     assert texts.agent_args == Arguments({"kappa": 0.5, "reuse": "partial"})
     assert texts != TrainConfig(agent="mn")
 
-
-OLD: dict[str, Any] = {
-    "format": 1, "env": "dst", "observation": "features", "agent": "cn", "replay": "der",
-    "weights": "sparse", "weights_every": None, "steps": 480, "seeds": [3, 5], "gamma": 0.95,
-    "learning_rate": 0.005, "momentum": 0.9, "clip_norm": 1.0, "epsilon_start": 0.1,
-    "epsilon_end": 0.001, "epsilon_steps": 10000, "batch_size": 8, "update_interval": 4,
-    "target_interval": 150, "learning_starts": 80, "reward_scale": 0.01, "encountered": 4096,
-    "kappa": 0.01, "reuse": "full", "room": 24, "width": 8, "depth": 2, "encoder_depth": 1,
-    "precision": "float32", "capacity": 200, "priority_exponent": 2.0, "priority_offset": 0.01,
-    "trajectories": None, "chunk": 80, "checkpoint_seconds": 0.0,
-}  # fmt: skip
-"""All that a configuration of the first format holds."""
 
 NOW: dict[str, Any] = {
     "env": "dst", "observation": "features", "steps": 480, "seeds": (3, 5), "gamma": 0.95,
@@ -226,7 +215,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"capacity": 2**31}, "capacity"),
     ({"weight_history_size": 0}, "weight_history_size"),
     ({"priority_exponent": 101}, "priority_exponent must be a number of at least 0 and at most"),
-    ({"priority_offset": 0}, "priority_offset must be a number above 0, not 0"),
+    ({"priority_offset": 0}, "priority_offset must be a number above 0 and at most 1e+30, not 0"),
     ({"seeds": 0}, "the number of seeds must be a whole number from 1 to 10000, not 0"),
     ({"seeds": ()}, "at least one seed"),
     ({"seeds": (1, 1)}, "seeds must differ from one another, not [1, 1]"),
@@ -236,7 +225,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"gamma": float("nan")}, "nan"),
     ({"gamma": "0.9"}, "'0.9'"),
     ({"momentum": 1}, "momentum must be a number of at least 0 and below 1, not 1"),
-    ({"learning_rate": 0}, "learning_rate must be a number above 0, not 0"),
+    ({"learning_rate": 0}, "learning_rate must be a number above 0 and at most 1e+30, not 0"),
     ({"epsilon_start": 0.01}, "epsilon_end must be at most epsilon_start, 0.01, not 0.05"),
     ({"batch_size": 65, "capacity": 64}, "batch_size must be at most the capacity, 64, not 65"),
     ({"capacity": 1, "batch_size": 1}, "capacity must be at least 2 for der, not 1"),

@@ -3,6 +3,7 @@
 What may not live here: anything a library user would want; this file parses, calls and prints.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from windvane.training.config import TrainConfig
 
 PolicyName = Literal["best", "last"]
+OracleName = Literal["auto", "on", "off"]
 
 NAMED = 3
 """Weight vectors that are named as examples."""
@@ -34,11 +36,14 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Policies:
-    """Which policies of a training."""
+    """Which policies of a training, and whether they are compared with the optimum."""
 
     policy: PolicyName | None = None
     """Which policy of every run: the one with the best greedy evaluation (--evaluate-every of
     train), or the last. Default: the best where there is one."""
+    oracle: OracleName = "auto"
+    """Whether regret is measured, where the optimum is known or can be computed; auto is as in
+    training."""
 
     def load(self, folder: Path, trust: Trust) -> "dict[str, Policy]":
         """The policies of a finished training by name of run."""
@@ -54,17 +59,33 @@ class Policies:
         policies = load_policies(folder, best=best, **trust.given)
         return dict(zip(names, policies, strict=True))
 
+    def optimum(self, console: Console, folder: Path, policy: "Policy") -> Any:
+        """Values of a coverage set, discounted and unscaled; None where there are none."""
+        from windvane.evaluation import known_values
+        from windvane.runs.folder import load_optimal
+
+        if self.oracle == "off":
+            return None
+        try:
+            given = load_optimal(folder, policy.spec.num_objectives)
+        except InputError as error:
+            raise InputError(f"{error}; or add --oracle off, and no regret is measured") from error
+        if given is not None:
+            return np.asarray(given)
+        if self.oracle == "auto" and not policy.config.oracle:
+            return None
+        with progress_display(console) as progress:
+            return known_values(policy.world, policy.config.gamma, progress)
+
 
 @dataclass(frozen=True)
 class Episodes:
-    """Which greedy episodes are played, and what they are compared with."""
+    """Which greedy episodes are played."""
 
     episodes: int | None = None
     """Episodes per policy and weight vector. Default: 100 for given weights, 10 on the grid."""
     seed: int = 0
     """Seed of the episodes."""
-    oracle: bool | None = None
-    """Whether the optimum is computed, where it can be. Default: as in training."""
 
     def check(self) -> None:
         """Complain about numbers that cannot be meant, before anything takes long."""
@@ -87,23 +108,10 @@ class Episodes:
             return {
                 name: evaluate(
                     policy, weights, episodes=episodes, seed=self.seed, optimal=optimal,
-                    progress=_named(progress, name),
+                    oracle=False, progress=_named(progress, name),
                 )
                 for name, policy in policies.items()
             }  # fmt: skip
-
-    def known(self, console: Console, folder: Path, policy: "Policy") -> Any:
-        """Values of a coverage set, discounted and unscaled; None where there are none."""
-        from windvane.evaluation import known_values
-        from windvane.runs.folder import load_optimal
-
-        given = load_optimal(folder, policy.spec.num_objectives)
-        if given is not None:
-            return np.asarray(given)
-        if not (policy.config.oracle if self.oracle is None else self.oracle):
-            return None
-        with progress_display(console) as progress:
-            return known_values(policy.world, policy.config.gamma, progress)
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ class Evaluate:
         weights = None
         if self.weights is not None:
             weights = parse_weights(self.weights, policy.spec.num_objectives)
-        optimal = self.episodes.known(console, self.folder, policy)
+        optimal = self.policies.optimum(console, self.folder, policy)
         played = self.episodes.play(console, policies, weights, optimal)
         if weights is None:
             self._print_grid(console, policies, played)
@@ -229,7 +237,7 @@ class Front:
         names, config = policy.spec.objectives, policy.config
         given = None if self.reference is None else _parse_point(self.reference, len(names))
         out = make_folder(self.folder / "front" if self.out is None else self.out)
-        known = self.episodes.known(console, self.folder, policy)
+        known = self.policies.optimum(console, self.folder, policy)
         played = self.episodes.play(console, policies, None, known)
         scaled = None if known is None else known * config.reward_scale
         reached = {name: one.returns.mean(1) for name, one in played.items()}
@@ -285,13 +293,15 @@ class Watch:
 
         self.filming.check(self.out)
         use_compilation_cache()
+        for driver in ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER"):
+            os.environ.setdefault(driver, "dummy")  # pygame would look for a screen and speakers
         policy = self._policy()
         weights = parse_weights(self.weights, policy.spec.num_objectives)
         filming, names = self.filming, policy.spec.objectives
         episode = film_policy(policy, weights, filming.seed, filming.steps, filming.size)
-        optimal = Episodes().known(console, self.folder, policy)
+        optimal = self.policies.optimum(console, self.folder, policy)
         judged = evaluate_episode(
-            policy, weights, episode.rewards, episode.terminated, optimal=optimal
+            policy, weights, episode.rewards, episode.terminated, optimal=optimal, oracle=False
         )
         filming.write(console, episode, names, weights, self.out)
         say(console, f"return {amounts(names, judged.returns[0, 0])} ({unit(policy.config)})")

@@ -1,6 +1,8 @@
 """How an agent learns: numbers and their meaning. The field docstrings are help texts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Any
 
 import jax
 
@@ -37,7 +39,16 @@ class Hyperparameters:
     """Past weight vectors kept for training; of more, a uniform sample."""
 
 
+def _flatten(values: Hyperparameters) -> tuple[tuple[Any, ...], None]:
+    return tuple(getattr(values, field.name) for field in fields(Hyperparameters)), None
+
+
+def _unflatten(_: None, leaves: Iterable[Any]) -> Hyperparameters:
+    made = object.__new__(Hyperparameters)  # unchecked: a leaf may be anything for a while
+    for field, leaf in zip(fields(Hyperparameters), leaves, strict=True):
+        object.__setattr__(made, field.name, leaf)
+    return made
+
+
 # A number may be an array, as in a sweep over learning rates in one program.
-jax.tree_util.register_dataclass(
-    Hyperparameters, [field.name for field in fields(Hyperparameters)], []
-)
+jax.tree_util.register_pytree_node(Hyperparameters, _flatten, _unflatten)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from windvane.errors import InputError, shown
 from windvane.evaluation import check_values
@@ -12,6 +13,8 @@ from windvane.training.config import PARTS, TrainConfig
 CONFIG = "config.json"
 OPTIMAL = "optimal-values.json"
 """A coverage set that the user handed over, discounted and not scaled."""
+FUNCTION = "function"
+"""Stands there for optimal values that were a function, which no file can hold."""
 _OBJECTS_1 = "own-parts.json"
 """How the first format named objects made in Python: the class of each, by kind."""
 
@@ -26,9 +29,9 @@ def load_config(folder: Path) -> TrainConfig:
     if not is_run_folder(folder):
         raise InputError(f"there is no training run in {folder}")
     config = TrainConfig.load(folder / CONFIG)
-    old = folder / _OBJECTS_1
-    if not path_exists(old):
+    if not has_old_objects(folder):
         return config
+    old = folder / _OBJECTS_1
     names = read_json(old)
     kinds = {"weights": "schedule"}
     good = isinstance(names, dict) and all(
@@ -40,8 +43,15 @@ def load_config(folder: Path) -> TrainConfig:
     return replace(config, custom=known)
 
 
-def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[float]] | None) -> Path:
-    """Make a run folder, unless there is a run in it."""
+def has_old_objects(folder: Path) -> bool:
+    """Whether a run of the first format had objects made in Python: its policies do not say so."""
+    return path_exists(folder / _OBJECTS_1)
+
+
+def create_run_folder(folder: Path, config: TrainConfig, optimal: Any) -> Path:
+    """Make a run folder, unless there is a run in it; `optimal` are rows of values, a function of
+    weights or None.
+    """
     if is_run_folder(folder):
         raise InputError(
             f"there is a training run in {folder} already: choose another folder, or resume it "
@@ -49,7 +59,7 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: list[list[floa
         )
     make_folder(folder)
     if optimal is not None:
-        values = json.dumps(optimal)
+        values = json.dumps(FUNCTION if callable(optimal) else optimal)
         atomic_write(folder / OPTIMAL, lambda file: file.write(values.encode()))
     text = json.dumps(config.to_json(), indent=2) + "\n"
     atomic_write(folder / CONFIG, lambda file: file.write(text.encode()))
@@ -62,5 +72,9 @@ def load_optimal(folder: Path, num_objectives: int | None = None) -> list[list[f
     if not path_exists(path):
         return None
     given = read_json(path)
+    if given == FUNCTION:
+        raise InputError(
+            "the optimal values of this run were a function: give it again, as optimal=..."
+        )
     with faults_of(path, "the file"):
         return check_values(given, num_objectives).tolist()

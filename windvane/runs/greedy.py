@@ -91,7 +91,7 @@ class GreedyEvaluations:
                 learner.spec, learner.agent, session.policy_network(run), one,
                 one.seed_numbers[0], step=stop, world=self.training.world,
             )  # fmt: skip
-            found = evaluate(policy, seed=0, optimal=self.optimal)
+            found = evaluate(policy, seed=0, optimal=self.optimal, oracle=config.oracle)
             self.tables.append(_row(run, one.seed_numbers[0], stop, found))
             score = float(found.utility.mean())
             if run not in self.policies or score > self.policies[run][0]:
@@ -142,6 +142,11 @@ def _row(run: int, seed: int, step: int, found: Evaluation) -> Records:
 
 
 def _load(path: Path, training: Training) -> Policy:
-    custom = training.config.custom
-    given = {"agent": training.learner.agent} if "agent" in custom else {}
-    return Policy.load(path, trust=True, **given)
+    """A policy that a run kept, with the parts of the training it belongs to."""
+    learner, config = training.learner, training.config
+    given = {"agent": learner.agent} if "agent" in config.custom else {}
+    kept = Policy.load(path, trust=True, **given)
+    return Policy(
+        kept.spec, learner.agent, kept.network, kept.config, kept.seed,
+        step=kept.step, world=training.world,
+    )  # fmt: skip

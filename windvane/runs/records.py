@@ -185,8 +185,11 @@ def check_episodes(table: Records, config: TrainConfig | None = None) -> Records
     optimal, regret = (numbers(table, name, unknown=True) for name in ("optimal", "regret"))
     if (np.isnan(optimal) != np.isnan(regret)).any():
         raise InputError("the columns 'optimal' and 'regret' must be NaN in the same rows")
-    # Records of the first format lack it.
-    utility = numbers(table, "utility") if "utility" in table else optimal - regret
+    if "utility" in table:
+        utility = numbers(table, "utility")
+    else:  # records of the first format lack it
+        pairs = zip(weights, returns, strict=True)
+        utility = np.sum([w.astype(float) * r for w, r in pairs], axis=0)
     checked |= {"optimal": optimal, "regret": regret, "utility": utility}
     checked["epsilon"] = numbers(table, "epsilon", 0, 1)
     loss = table.get("loss")

@@ -9,11 +9,12 @@ import numpy as np
 
 from windvane.errors import InputError, is_number, require_int, shown
 from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
-from windvane.policy import Policy
+from windvane.policy import Policy, given_again
 from windvane.runs import checkpoint
-from windvane.runs.folder import load_config
+from windvane.runs.folder import has_old_objects, load_config
 from windvane.runs.records import PARTS
 from windvane.runs.tables import Records, write_table
+from windvane.training.build import check_custom
 from windvane.training.config import TrainConfig
 
 SUMMARY = "summary.json"
@@ -123,7 +124,8 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     """The policies of a finished training, one per run: the last or the best ones; with `best=None`
     the best where there are any. `given` is as in `Policy.load`.
     """
-    names = load_config(folder).run_names
+    config = load_config(folder)
+    names = config.run_names
     if not path_exists(folder / SUMMARY):
         raise InputError(
             f"the training run in {folder} is not finished; resume it with: "
@@ -132,6 +134,9 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     if best is None:
         best = all(path_exists(policy_path(folder, name, True)) for name in names)
     given = {name: part for name, part in given.items() if name in ("env", "agent", "trust")}
+    if has_old_objects(folder):
+        objects = {kind: given.get(kind) for kind in ("env", "agent")}
+        check_custom(config, given_again(config, objects, trust=False)[0], kinds=tuple(objects))
     return tuple(Policy.load(policy_path(folder, name, best), **given) for name in names)
 
 

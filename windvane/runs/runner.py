@@ -89,15 +89,13 @@ def train(
     config, custom = _configure(env, settings, agent, replay, _schedule(schedule, weights))
     config = config.resolved()
     training = build(config, trusted=PARTS, **custom)
-    values = None
     if optimal is not None and not callable(optimal):
-        values = check_values(optimal, training.spec.num_objectives).tolist()
-    given = optimal if values is None else values
+        optimal = check_values(optimal, training.spec.num_objectives).tolist()
     if out is None:
-        return _Run(training, None, console, given).run()
-    folder = create_run_folder(Path(out), config, values)
+        return _Run(training, None, console, optimal).run()
+    folder = create_run_folder(Path(out), config, optimal)
     with file_lock(folder / CONFIG):
-        return _Run(training, folder, console, given).run()
+        return _Run(training, folder, console, optimal).run()
 
 
 def resume(
@@ -292,13 +290,14 @@ class _Run:
 
     def _optimal_value(self) -> OptimalValue:
         """The best scaled value for rows of weights; NaN where it is not known."""
-        config = self.config
-        if not config.oracle and self.optimal is None:
-            return lambda weights: np.full(len(weights), np.nan)
+        config, given = self.config, self.optimal
+        if given is not None and not callable(given):
+            given = check_values(given, self.training.spec.num_objectives)
         with progress_display(self.console) as progress:
             return optimal_value_fn(
-                self.training.world, config.gamma, config.reward_scale, self.optimal, progress
-            )
+                self.training.world, config.gamma, config.reward_scale, given, progress,
+                oracle=config.oracle,
+            )  # fmt: skip
 
 
 class InMemoryWriter:

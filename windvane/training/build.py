@@ -123,6 +123,7 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
 def open_world(config: TrainConfig, env: Any = None, *, trusted: bool = False) -> World:
     """The environment that a configuration names, or the object that stands in for it."""
     if env is None:
+        check_custom(config, {}, kinds=("env",))
         return resolve_env(config.env, config.env_args, config.observation, trusted=trusted)
     return env if isinstance(env, Environment | GymnasiumEnv) else from_object(env)
 

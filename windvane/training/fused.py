@@ -25,7 +25,10 @@ AnyArray = Array | np.ndarray
 
 
 class StepInfo(eqx.Module):
-    """What the host learns about one step: all that an episode's record needs when it `ended`."""
+    """What the host learns about one step: all that an episode's record needs when it `ended`.
+
+    Arrays are JAX's in the fused driver and NumPy's in the host driver.
+    """
 
     ended: Bool[AnyArray, "*batch"]
     length: Int[AnyArray, "*batch"]

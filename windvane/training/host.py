@@ -461,5 +461,5 @@ def _stack(infos: list[StepInfo], driver: HostDriver) -> StepInfo:
     if not infos:
         number, none = driver.learner.spec.num_objectives, np.zeros(0, np.float32)
         rows = np.zeros((0, number), np.float32)
-        return StepInfo(none.astype(bool), none.astype(int), rows, rows, none, none)  # type: ignore[arg-type]
+        return StepInfo(none.astype(bool), none.astype(int), rows, rows, none, none)
     return jax.tree.map(lambda *parts: np.concatenate(parts), *infos)

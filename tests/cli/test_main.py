@@ -1,0 +1,98 @@
+"""The command line as a whole: help, versions, exit codes, terminals."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from windvane.cli import main
+from windvane.version import __version__
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"windvane {__version__}"
+
+
+COMMANDS = ("train", "resume", "evaluate", "front", "watch", "compare", "oracle", "render")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_teaches(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    assert "windvane" in said
+    if arguments[:1] in ([], ["--help"]):
+        assert all(name in said for name in COMMANDS)
+    if "resume" in arguments or "evaluate" in arguments or "front" in arguments:
+        assert "--trust" in said
+
+
+def test_help_groups_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--env", "dst", "--help"])
+    said = capsys.readouterr().out
+    for group in ("task", "learning", "network", "replay-buffer", "gymnasium", "running"):
+        assert f"{group} options" in said
+    assert "--no-oracle" in said
+    assert "Mapping" not in said
+
+
+@pytest.mark.parametrize("line", ["oracle chess", "fly", "render dst --steps many"])
+def test_what_the_parser_refuses_is_code_2(line: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "resumable"),
+    [("oracle dst --out", True), ("render dst --weights 0.5,0.5 --out", False)],
+)
+def test_ctrl_c_is_no_traceback(
+    command: str,
+    resumable: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("windvane.oracle.coverage_set", interrupt)
+    assert main([*command.split(), str(tmp_path / "new.gif")]) == 130
+    assert ("the same command resumes the search" in capsys.readouterr().err) == resumable
+
+
+def test_the_console_script_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "windvane.cli", "--version"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith("windvane")
+
+
+def test_an_ascii_terminal_is_enough(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    path = tmp_path / "tr\u00e9sor.txt"
+    path.write_text("0 0\n5 0\n-1 9\n")
+    for line in (["oracle", "dst", "--map", str(path), "--out", str(tmp_path)], ["train", "-h"]):
+        command = [sys.executable, "-m", "windvane.cli", *line]
+        done = subprocess.run(command, capture_output=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == b""
+
+
+def test_a_reader_that_goes_away_is_no_error_to_tell_of() -> None:
+    command = [sys.executable, "-m", "windvane.cli", "train", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
