@@ -8,6 +8,7 @@ import copy
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from windvane.envs import ENVS
@@ -69,7 +70,7 @@ def resolve_env(
         made = _call_factory(name, args)
         if isinstance(made, Environment):
             return _check_observation(made, observation, name)
-        return _from_object(made, name, lambda: _call_factory(name, args), observation)
+        return _from_object(made, name, partial(_call_factory, name, dict(args)), observation)
     _refuse_observation(name, observation)
     return _from_id(name, args)
 
@@ -99,7 +100,7 @@ def describe_env(env: Any) -> tuple[str, Arguments] | None:
 
 def from_object(env: Any) -> GymnasiumEnv:
     """How to make copies of a Gymnasium environment, or vector environment, made in Python."""
-    return _from_object(env, type(env).__name__, lambda: _copy(env), "auto")
+    return _from_object(env, type(env).__name__, partial(_copy, env), "auto")
 
 
 def _from_object(made: Any, name: str, make: Callable[[], Any], observation: str) -> GymnasiumEnv:
@@ -116,31 +117,30 @@ def _from_object(made: Any, name: str, make: Callable[[], Any], observation: str
 
 
 def _from_id(name: str, args: Mapping[str, Any]) -> GymnasiumEnv:
-    gymnasium = _gymnasium()
-    identifier, maker, plain = name.removeprefix(MO), gymnasium.make, dict(args)
-    if name.startswith(MO):
-        maker = _mo_gymnasium().make
-
-    def make() -> Any:
-        try:
-            return maker(identifier, **plain)
-        except InputError:
-            raise
-        except Exception as error:  # whatever an environment's constructor does
-            raise InputError(f"cannot make the env {name}: {in_one_line(error)}") from error
-
+    # Functions with arguments rather than closures, so that other processes can be given them.
+    plain = dict(args)
+    make = partial(_make_by_id, name, plain)
     first = make()
-    vector_entry = getattr(first.spec, "vector_entry_point", None)
-
-    def make_vector(number: int) -> Any:
-        mode = gymnasium.vector.AutoresetMode.SAME_STEP
-        return gymnasium.make_vec(
-            identifier, number, "vector_entry_point", autoreset_mode=mode, **plain
-        )
-
     # Of other vector forms it is not known whether they begin episodes in the step that ends one.
-    own = vector_entry is not None and name.startswith(OWN)
-    return GymnasiumEnv(name, make, make_vector if own else None, first)
+    own = name.startswith(OWN) and getattr(first.spec, "vector_entry_point", None) is not None
+    make_vector = partial(_make_vector, name, plain) if own else None
+    return GymnasiumEnv(name, make, make_vector, first)
+
+
+def _make_by_id(name: str, args: dict[str, Any]) -> Any:
+    maker = _mo_gymnasium().make if name.startswith(MO) else _gymnasium().make
+    try:
+        return maker(name.removeprefix(MO), **args)
+    except InputError:
+        raise
+    except Exception as error:  # whatever an environment's constructor does
+        raise InputError(f"cannot make the env {name}: {in_one_line(error)}") from error
+
+
+def _make_vector(name: str, args: dict[str, Any], number: int) -> Any:
+    gymnasium = _gymnasium()
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    return gymnasium.make_vec(name, number, "vector_entry_point", autoreset_mode=mode, **args)
 
 
 def _call_factory(name: str, args: Mapping[str, Any]) -> Any:
