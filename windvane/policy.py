@@ -170,7 +170,12 @@ class Policy:
         observation was given.
         """
         shape, dtype, objectives = self._expected
-        observations = np.asarray(observation)
+        try:
+            observations = np.asarray(observation)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"an observation must be an array, not {shown(observation)}"
+            ) from error
         single = observations.shape == shape
         if not single and (observations.ndim != len(shape) + 1 or observations.shape[1:] != shape):
             raise InputError(
