@@ -102,6 +102,8 @@ def _check_weights(what: str, weights: Any, num_objectives: int | None) -> Float
         raise InputError(f"{what} must be finite numbers, and {numbers} has one that is not")
     if (array < 0).any():
         raise InputError(f"{what} must be 0 or more, and {numbers} has {array.min():g}")
-    if abs(array.sum() - 1) > SUM_TOLERANCE:
-        raise InputError(f"{what} must sum to 1, and {numbers} sums to {array.sum():.6g}")
+    with np.errstate(over="ignore"):
+        total = array.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(f"{what} must sum to 1, and {numbers} sums to {total:.6g}")
     return array

@@ -19,6 +19,7 @@ from tests.runs.small import STEPS, small
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, read_map
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
+from windvane.errors import InputError
 from windvane.experiments.report import content as report_content
 from windvane.experiments.report.summarise import summarise_run
 from windvane.experiments.report.summary_files import SUMMARIES, read_summaries, write_summaries
@@ -96,6 +97,14 @@ def _config(path: Path) -> Any:
     config = load_config(path.parent)
     assert 1 <= len(config.run_names) <= 10_000
     return config
+
+
+def _coverage(path: Path) -> Any:
+    """As the oracle does, which names the file and computes anew what cannot be used."""
+    try:
+        return CoverageSet.load(path, TripPlan.template())
+    except ValueError as error:
+        raise InputError(f"{path} cannot be used and is computed anew: {error}") from error
 
 
 def _policy(path: Path) -> Any:
@@ -183,7 +192,7 @@ KINDS = {
     "coverage set": Kind(
         "loose/coverage.npz",
         corruptions.of_archive,
-        lambda path: CoverageSet.load(path, TripPlan.template()),
+        _coverage,
         random=25,
     ),
     "search cache": Kind("loose/search.json", corruptions.of_json, SearchCache),

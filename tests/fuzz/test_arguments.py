@@ -6,7 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from tests.runs.small import small
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import Mine, MinecartConfig
+from windvane.errors import shown
 from windvane.evaluation import evaluate
 from windvane.files import make_folder, path_exists, read_json, read_text
 from windvane.live import LiveWeights
@@ -52,17 +52,11 @@ BAD_PATHS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users have no types checked at run time: the sentences must come from the checks."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-
-
 def setting_cases() -> Iterator[tuple[str, Callable[[], Any], str]]:
     """Every setting of a training with every bad value; most must be named in the sentence."""
     for field in fields(TrainConfig):
         for value in BAD:
-            what = f"{field.name}={value!r:.40}"
+            what = f"{field.name}={shown(value):.40}"
             name = {"seeds": "seed", "schedule": "schedule", "capacity": "c"}.get(field.name)
             name = name or field.name.removesuffix("_args")
             yield (
@@ -93,7 +87,7 @@ def weight_cases(policy: Policy) -> Iterator[tuple[str, Callable[[], Any]]]:
         for weights in BAD_WEIGHTS:
             if name in ("evaluate", "optimal_value", "act") and np.ndim(_plain(weights)) > 1:
                 continue  # rows of weights are meant there
-            yield f"{name}({weights!r:.40})", lambda d=door, w=weights: d(w)
+            yield f"{name}({shown(weights):.40})", lambda d=door, w=weights: d(w)
 
 
 def other_cases(policy: Policy) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -126,7 +120,7 @@ def other_cases(policy: Policy) -> Iterator[tuple[str, Callable[[], Any]]]:
     }
     for name, door in doors.items():
         for value in BAD:
-            yield f"{name}({value!r:.40})", lambda d=door, v=value: d(v)
+            yield f"{name}({shown(value):.40})", lambda d=door, v=value: d(v)
 
 
 def path_cases() -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -5,7 +5,9 @@ fault. What may not live here: which columns a particular kind of file has.
 """
 
 import math
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -139,11 +141,39 @@ def _faults_of(path: Path) -> Iterator[None]:
     """Turn whatever reading a table raises into a sentence."""
     file_size(path, "the table")
     try:
-        yield
+        with without_panics():
+            yield
     except (KeyboardInterrupt, SystemExit, InputError):
         raise
     except BaseException as error:  # a panic of polars is no Exception
         raise InputError(f"{path} is not a table (Parquet): {in_one_line(error)}") from error
+
+
+@contextmanager
+def without_panics() -> Iterator[None]:
+    """Keep what polars writes about a panic, a page of Rust's, from standard error: the exception
+    says it all. Whatever else is written meanwhile appears a moment later.
+    """
+    try:
+        real = os.dup(2)
+    except OSError:  # there is no standard error
+        yield
+        return
+    kept = False
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+            kept = True
+        except Exception:
+            kept = True
+            raise
+        finally:
+            os.dup2(real, 2)
+            if kept:
+                said.seek(0)
+                os.write(2, said.read())
+            os.close(real)
 
 
 def _pyarrow() -> tuple[Any, Any]:
