@@ -252,7 +252,11 @@ def _episode_keys(seed: int, episodes: int) -> Key[Array, " episodes"]:
 def _weight_rows(weights: Any, num_objectives: int) -> Float[np.ndarray, "n objectives"]:
     if weights is None:
         return default_weights(num_objectives)
-    if np.ndim(weights) < 2:
+    try:
+        single = np.ndim(weights) < 2
+    except (TypeError, ValueError, RecursionError):  # no array at all
+        single = True
+    if single:
         return check_weights(weights, num_objectives)[None]
     rows = check_weight_rows(weights)
     if rows.shape[1] != num_objectives:

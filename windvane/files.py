@@ -95,6 +95,12 @@ def path_exists(path: str | Path) -> bool:
         raise InputError(f"cannot open {shown(str(path))}: {error.strerror or error}") from error
 
 
+def shown_path(path: str | Path | bytes) -> str:
+    """A path as part of a sentence: on one line, and not too long."""
+    text = " ".join(str(path).split())
+    return text if len(text) <= 300 else f"{text[:100]}...{text[-100:]}"
+
+
 def check_name(path: str | Path) -> None:
     """Complain about a path that no system could have."""
     try:
@@ -119,7 +125,7 @@ def file_size(path: str | Path, what: str = "the file") -> int:
     if not stat.S_ISREG(status.st_mode):
         folder = stat.S_ISDIR(status.st_mode)
         reason = os.strerror(errno.EISDIR) if folder else "it is a pipe or a device, not a file"
-        raise InputError(f"cannot read {what} {_name(path)}: {reason}")
+        raise InputError(f"cannot read {what} {shown_path(path)}: {reason}")
     return status.st_size
 
 
@@ -132,7 +138,7 @@ def read_bytes(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -
     except OSError as error:
         raise InputError(_unreadable(path, what, error)) from error
     if len(data) > most:
-        raise InputError(f"cannot read {what} {_name(path)}: it is larger than {most:,} bytes")
+        raise InputError(f"cannot read {what} {shown_path(path)}: it is larger than {most:,} bytes")
     return data
 
 
@@ -142,18 +148,24 @@ def read_text(path: str | Path, what: str = "the file", most: int = MAX_TEXT) ->
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {what} {_name(path)}: it is not text (UTF-8)") from error
+        raise InputError(
+            f"cannot read {what} {shown_path(path)}: it is not text (UTF-8)"
+        ) from error
 
 
 def read_json(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> Any:
     """What a JSON file from outside holds."""
-    text = read_text(path, what, most)
+    text, name = read_text(path, what, most), shown_path(path)
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise InputError(f"{what} {_name(path)} is not usable: it is nested too deeply") from error
+        raise InputError(
+            f"{what} {shown_path(path)} is not usable: it is nested too deeply"
+        ) from error
     except ValueError as error:
-        raise InputError(f"{what} {_name(path)} is not valid JSON: {in_one_line(error)}") from error
+        raise InputError(
+            f"{what} {shown_path(path)} is not valid JSON: {in_one_line(error)}"
+        ) from error
 
 
 @contextmanager
@@ -162,7 +174,9 @@ def faults_of(path: str | Path, what: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{what} {_name(path)} is not usable: {in_one_line(error)}") from error
+        raise InputError(
+            f"{what} {shown_path(path)} is not usable: {in_one_line(error)}"
+        ) from error
 
 
 def own_files(folder: Path, name: re.Pattern[str]) -> list[Path]:
@@ -237,18 +251,12 @@ def as_input_error(path: Path) -> Iterator[None]:
             what = path
         reason = error.strerror or error
         raise InputError(
-            f"cannot write {what}: {reason}; what was written before is untouched"
+            f"cannot write {shown_path(what)}: {reason}; what was written before is untouched"
         ) from error
 
 
-def _name(path: str | Path) -> str:
-    """A path as part of a sentence: on one line, and not too long."""
-    text = " ".join(str(path).split())
-    return text if len(text) <= 300 else f"{text[:100]}...{text[-100:]}"
-
-
 def _unreadable(path: str | Path, what: str, error: OSError) -> str:
-    return f"cannot read {what} {_name(path)}: {error.strerror or error}"
+    return f"cannot read {what} {shown_path(path)}: {error.strerror or error}"
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -190,7 +190,7 @@ class Policy:
         number = len(observations)
         if number == 0:
             raise InputError("there must be at least one observation, and the batch is empty")
-        if np.ndim(weights) == 2:
+        if _dimensions(weights) == 2:
             rows = np.stack([check_weights(row, objectives) for row in weights])
             if len(rows) not in (1, number):
                 raise InputError(
@@ -254,6 +254,14 @@ def given_again(
         elif part is not None:
             objects[kind] = part
     return objects, trusted
+
+
+def _dimensions(weights: Any) -> int:
+    """Axes of weights; 1 for what is no array, to be refused by name."""
+    try:
+        return np.ndim(weights)
+    except (TypeError, ValueError, RecursionError):
+        return 1
 
 
 @final

@@ -7,7 +7,7 @@ from typing import Any
 
 from windvane.errors import InputError, shown
 from windvane.evaluation import check_values
-from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
+from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json, shown_path
 from windvane.training.config import PARTS, TrainConfig
 
 CONFIG = "config.json"
@@ -27,7 +27,7 @@ def is_run_folder(folder: Path) -> bool:
 def load_config(folder: Path) -> TrainConfig:
     """The configuration of a run folder."""
     if not is_run_folder(folder):
-        raise InputError(f"there is no training run in {folder}")
+        raise InputError(f"there is no training run in {shown_path(folder)}")
     config = TrainConfig.load(folder / CONFIG)
     if not has_old_objects(folder):
         return config

@@ -21,6 +21,7 @@ from windvane.files import (
     path_exists,
     remove_files,
     remove_folder,
+    shown_path,
     sweep,
 )
 from windvane.replay.buffer import ReplayBuffer
@@ -40,6 +41,8 @@ from windvane.training.config import MAX_RUNS, TrainConfig
 from windvane.training.fused import StepInfo
 
 EPISODES = "episodes.parquet"
+TOLERANCE = 1e-5
+"""Of sums of numbers with 32 bits."""
 PARTS = "records"
 _PART = re.compile(r"steps-(\d{1,12})-(\d{1,12})\.parquet", re.ASCII)
 
@@ -161,7 +164,7 @@ def read_records(folder: str | Path) -> Records:
         return _read(folder / EPISODES, config)
     parts = _parts(folder)
     if not parts:
-        raise InputError(f"there are no records of a training run in {folder}")
+        raise InputError(f"there are no records of a training run in {shown_path(folder)}")
     return concatenate(_read_parts(parts, config))
 
 
@@ -185,11 +188,19 @@ def check_episodes(table: Records, config: TrainConfig | None = None) -> Records
     optimal, regret = (numbers(table, name, unknown=True) for name in ("optimal", "regret"))
     if (np.isnan(optimal) != np.isnan(regret)).any():
         raise InputError("the columns 'optimal' and 'regret' must be NaN in the same rows")
-    if "utility" in table:
-        utility = numbers(table, "utility")
-    else:  # records of the first format lack it
-        pairs = zip(weights, returns, strict=True)
-        utility = np.sum([w.astype(float) * r for w, r in pairs], axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = [w.astype(float) * r for w, r in zip(weights, returns, strict=True)]
+        size, earned = np.sum(np.abs(terms), axis=0), np.sum(terms, axis=0)
+    # Records of the first format lack it.
+    utility = numbers(table, "utility") if "utility" in table else earned
+    if not (np.abs(utility - earned) <= TOLERANCE * (1 + size)).all():
+        raise InputError("the column 'utility' must be weights times returns")
+    known = ~np.isnan(regret)
+    wrong = (
+        np.abs(optimal - utility - regret)[known] > TOLERANCE * (1 + size + np.abs(optimal))[known]
+    )
+    if wrong.any():
+        raise InputError("the column 'regret' must be the optimal value less the utility")
     checked |= {"optimal": optimal, "regret": regret, "utility": utility}
     checked["epsilon"] = numbers(table, "epsilon", 0, 1)
     loss = table.get("loss")

@@ -140,12 +140,19 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     return tuple(Policy.load(policy_path(folder, name, best), **given) for name in names)
 
 
-def read_failed(folder: Path, config: TrainConfig) -> tuple[int, ...]:
-    """The runs that diverged, from a summary that is checked to be of this training."""
+def read_failed(folder: Path, config: TrainConfig, episodes: int | None = None) -> tuple[int, ...]:
+    """The runs that diverged, from a summary that is checked to be of this training, and of so many
+    episodes if their number is given.
+    """
     path = folder / SUMMARY
     summary = read_json(path)
     with faults_of(path, "the summary"):
-        return _check_summary(summary, config)
+        failed = _check_summary(summary, config)
+        if episodes is not None and summary["episodes"] != episodes:
+            raise InputError(
+                f"it is of {summary['episodes']:,} episodes, and there are records of {episodes:,}"
+            )
+        return failed
 
 
 def _check_summary(summary: Any, config: TrainConfig) -> tuple[int, ...]:

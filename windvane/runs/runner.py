@@ -142,7 +142,7 @@ def read_result(folder: Path, **given: Any) -> Result:
     config = load_config(folder)
     found = records.read_records(folder)
     policies = load_policies(folder, **given)
-    failed = read_failed(folder, config)
+    failed = read_failed(folder, config, len(found["step"]))
     content = None
     if path_exists(folder / CONTENT):
         content = records.read_content(folder / CONTENT, len(config.runs))

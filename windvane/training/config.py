@@ -34,6 +34,8 @@ MAX_SCHEDULES = 100
 SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
+_ADDED_LATER: tuple[str, ...] = ()
+"""Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
 
@@ -185,6 +187,9 @@ class TrainConfig(Settings):
         unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
             raise InputError(f"{source} has an unknown setting {shown(unknown[0])}")
+        missing = sorted(known - set(rest) - set(_ADDED_LATER))
+        if missing and form == FORMAT:
+            raise InputError(f"{source} lacks the setting {missing[0]!r}")
         for name in ("seeds", "schedule"):
             if isinstance(rest.get(name), list):
                 rest[name] = tuple(rest[name])
