@@ -155,7 +155,7 @@ def read_text(path: str | Path, what: str = "the file", most: int = MAX_TEXT) ->
 
 def read_json(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> Any:
     """What a JSON file from outside holds."""
-    text, name = read_text(path, what, most), shown_path(path)
+    text = read_text(path, what, most)
     try:
         return json.loads(text)
     except RecursionError as error:

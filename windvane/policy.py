@@ -4,6 +4,7 @@ A file holds the network's arrays (safetensors) and, as a JSON header, what the 
 like and how the policy was trained: loading it never runs code.
 """
 
+import hashlib
 import json
 from dataclasses import replace
 from functools import cached_property
@@ -109,7 +110,7 @@ class Policy:
         """Write the policy to one file."""
         from safetensors.numpy import save
 
-        header = {
+        header: dict[str, Any] = {
             "format": FORMAT,
             "seed": self.seed,
             "step": self.step,
@@ -117,8 +118,10 @@ class Policy:
             "sizes": self.agent.policy_sizes(self.network),
             "config": self.config.to_json(),
         }
-        arrays = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
-        named = {f"array{i:04d}": np.asarray(array) for i, array in enumerate(arrays)}
+        leaves = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        header["checksum"] = _checksum(arrays)
+        named = {f"array{i:04d}": array for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
         atomic_write(Path(path), lambda file: file.write(data))
 
@@ -157,6 +160,9 @@ class Policy:
             spec = EnvSpec.from_json(header.get("spec"), str(path))
             sizes = header.get("sizes")
         network = _rebuild(path, made, spec, config, _check_sizes(sizes, path), arrays)
+        # Files of earlier versions have none.
+        if header.get("checksum", _checksum(arrays)) != _checksum(arrays):
+            raise InputError(f"the policy {path} is damaged: its network's checksum is wrong")
         seed, step = header.get("seed", 0), header.get("step")
         with faults_of(path, "the policy"):
             for name, value in (("seed", seed), ("step", 0 if step is None else step)):
@@ -307,6 +313,14 @@ def _rebuild(
         raise InputError(f"{path} holds a network with numbers that are not finite")
     leaves = [jnp.asarray(array) for array in arrays]
     return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+
+def _checksum(arrays: list[np.ndarray]) -> str:
+    """Of the numbers of a network."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:

@@ -69,6 +69,7 @@ def test_all_malformed_files(name: str, base: Path, capfd: pytest.CaptureFixture
         tally.check(name)
 
 
+@pytest.mark.slow
 def test_there_are_enough(base: Path) -> None:
     number = sum(len(kind.cases((base / kind.file).read_bytes())) for kind in KINDS.values())
     assert number > 1_500

@@ -306,7 +306,7 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         train("dst", 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="give a schedule or fixed weights, not both"):
         train("dst", schedule="sparse", weights=[0.5, 0.5])
-    with pytest.raises(InputError, match="weights must be one vector of numbers, not 'sparse'"):
+    with pytest.raises(InputError, match="weights must be a list of numbers, not 'sparse'"):
         train("dst", weights="sparse")
     with pytest.raises(InputError, match="optimal values must be rows of finite numbers"):
         train("dst", optimal=[[1.0, float("nan")]])

@@ -195,11 +195,8 @@ def check_episodes(table: Records, config: TrainConfig | None = None) -> Records
     utility = numbers(table, "utility") if "utility" in table else earned
     if not (np.abs(utility - earned) <= TOLERANCE * (1 + size)).all():
         raise InputError("the column 'utility' must be weights times returns")
-    known = ~np.isnan(regret)
-    wrong = (
-        np.abs(optimal - utility - regret)[known] > TOLERANCE * (1 + size + np.abs(optimal))[known]
-    )
-    if wrong.any():
+    apart = np.abs(optimal - utility - regret)  # NaN where the optimum is not known
+    if (apart > TOLERANCE * (1 + size + np.abs(optimal))).any():
         raise InputError("the column 'regret' must be the optimal value less the utility")
     checked |= {"optimal": optimal, "regret": regret, "utility": utility}
     checked["epsilon"] = numbers(table, "epsilon", 0, 1)

@@ -187,16 +187,17 @@ class TrainConfig(Settings):
         unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
             raise InputError(f"{source} has an unknown setting {shown(unknown[0])}")
-        missing = sorted(known - set(rest) - set(_ADDED_LATER))
-        if missing and form == FORMAT:
-            raise InputError(f"{source} lacks the setting {missing[0]!r}")
         for name in ("seeds", "schedule"):
             if isinstance(rest.get(name), list):
                 rest[name] = tuple(rest[name])
         try:
-            return TrainConfig(**rest)
+            config = TrainConfig(**rest)
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
+        missing = sorted(known - set(rest) - set(_ADDED_LATER))
+        if missing and form == FORMAT:
+            raise InputError(f"{source} lacks the setting {missing[0]!r}")
+        return config
 
     @staticmethod
     def load(path: str | Path) -> "TrainConfig":
