@@ -133,6 +133,7 @@ def test_of_a_set_the_best_for_the_weights_answers(tmp_path: Path) -> None:
         expected = runs[who].online(jnp.asarray(HERE, jnp.int32), jnp.asarray(weights))
         for one in (policy, back):
             np.testing.assert_allclose(one.q_values(HERE, weights), expected, rtol=1e-5)
+            assert one.act(HERE, weights) == np.argmax(expected @ jnp.asarray(weights))
 
 
 def test_evaluation(finished: Result) -> None:

@@ -162,8 +162,10 @@ def optimal_value_fn(
     front that an environment states; NaN where there is none of these.
     """
     if callable(given):
-        value: Callable[..., Any] = given
-        return lambda weights: scale * np.asarray([_optimum(value, row) for row in weights], float)
+        function: Callable[[np.ndarray], Any] = given
+        return lambda weights: (
+            scale * np.asarray([_optimum(function, row) for row in weights], float)
+        )
     values = given
     if values is None and oracle:
         values = known_values(world, gamma, progress)
@@ -219,7 +221,7 @@ def check_values(
         given = np.asarray(values)
     except (TypeError, ValueError, RecursionError, OverflowError):  # rows of several lengths
         given = np.asarray(None)
-    array = given.astype(float) if given.dtype.kind in "fiu" else np.zeros(0)
+    array: Any = given.astype(float) if given.dtype.kind in "fiu" else np.zeros(0)
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
         raise InputError(
             f"optimal values must be rows of finite numbers, one per objective, not {shown(values)}"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -31,7 +32,7 @@ def _add(digest: Any, value: Any, depth: int) -> None:
 
     if depth > 20:
         return say("...")
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     if isinstance(value, jax.Array | np.ndarray | np.generic):
         array = np.asarray(value)
@@ -58,8 +59,9 @@ def _add(digest: Any, value: Any, depth: int) -> None:
         return None
     if callable(value) and hasattr(value, "__qualname__"):
         return say(f"{value.__module__}.{value.__qualname__}")
-    if hasattr(value, "observation_space") and hasattr(value, "action_space"):
-        say(f"{type_name(value)} {value.observation_space} {value.action_space}")
+    spaces = [getattr(value, f"{name}_space", None) for name in ("observation", "action")]
+    if None not in spaces:
+        say(f"{type_name(value)} {spaces[0]} {spaces[1]}")
         described = getattr(value, "spec", None)
         return say(str(getattr(described, "id", "")) + str(getattr(described, "kwargs", "")))
     return say(type_name(value))

@@ -58,7 +58,7 @@ class LiveWeights:
     def snapshot(self) -> "WeightSnapshot | ImmediateSnapshot":
         """The weights of now, as a schedule of a compiled program."""
         kind = ImmediateSnapshot if self.immediately else WeightSnapshot
-        return kind(jnp.asarray(self.current()), self.num_objectives)
+        return kind(vector=jnp.asarray(self.current()), num_objectives=self.num_objectives)
 
     @staticmethod
     def from_function(

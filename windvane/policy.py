@@ -27,7 +27,7 @@ from windvane.files import atomic_write, check_name, faults_of, file_size
 from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 from windvane.training.build import check_custom, open_world
-from windvane.training.config import TrainConfig
+from windvane.training.config import PARTS, TrainConfig
 from windvane.weights import check_weights
 
 FORMAT = 2
@@ -147,7 +147,7 @@ class Policy:
             check_custom(config, objects, kinds=("agent",))
         made = objects.get("agent")
         if made is None:
-            made = AGENTS.make(config.agent, config.agent_args, trusted="agent" in trusted)
+            made = AGENTS.make(config.agent, config.args("agent"), trusted="agent" in trusted)
         world = None
         if "env" in objects:
             check_custom(config, objects, kinds=("env",))
@@ -248,9 +248,8 @@ def given_again(
     """Objects that were given for parts of a run, and the parts whose names may be imported: those
     that were named again, or all.
     """
-    from windvane.training.config import PARTS
-
-    objects, trusted = {}, set(PARTS) if trust else set()
+    objects: dict[str, Any] = {}
+    trusted: set[str] = set(PARTS) if trust else set()
     for kind, part in given.items():
         if isinstance(part, str):
             named = getattr(config, kind)

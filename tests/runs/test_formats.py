@@ -25,7 +25,7 @@ from windvane.runs.stopping import TrainingStopped
 from windvane.runs.tables import read_table, write_table
 from windvane.training.build import build
 
-SMALL = OLD | {"weights_every": 100}
+SMALL = OLD | {"weights_every": 100, "encountered": 16_384}
 """The small training of these tests."""
 
 
@@ -129,7 +129,7 @@ def test_an_old_policy_acts_as_it_did(finished: Result, tmp_path: Path) -> None:
 
 
 def test_an_old_set_of_policies_acts_as_it_did(tmp_path: Path) -> None:
-    config = small(agent="mn", agent_args={"kappa": 0.1, "max_policies": 3})
+    config = small(agent="mn", agent_args={"kappa": 0.1, "max_policies": 3}).resolved()
     learner = build(config).learner
     start = eqx.filter_jit(learner.init)
     runs = [start(jax.random.key(seed), jnp.ones((1, 2)) / 2) for seed in range(3)]

@@ -104,12 +104,12 @@ def test_a_stopped_training_has_the_same_evaluations(
     assert same_evaluations(resume(folder), evaluated)
 
 
-def test_a_crash_at_any_file_has_the_same_evaluations(
+def test_a_crash_at_a_file_has_the_same_evaluations(
     tmp_path: Path, evaluated: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = crash_at_files(monkeypatch)
     crashes = 0
-    for number in range(2, 100):
+    for number in range(2, 100, 3):
         folder, left[0] = tmp_path / str(number), number
         try:
             train(CONFIG, out=folder, progress=False)
@@ -121,7 +121,7 @@ def test_a_crash_at_any_file_has_the_same_evaluations(
             assert same_evaluations(resume(folder), evaluated), number
         else:
             break
-    assert crashes > 15
+    assert crashes > 6
 
 
 def test_without_evaluations_there_are_none(finished: Result) -> None:

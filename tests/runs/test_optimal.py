@@ -104,7 +104,7 @@ def test_a_native_environment_without_an_oracle(
     """Warnings are errors in these tests: there are none."""
     monkeypatch.setattr(display, "LOG_EVERY", 0.0)
     settings = {k: v for k, v in small().to_json().items() if k not in ("format", "env")}
-    settings |= {"evaluate_every": 240, "reward_scale": 1.0, "seeds": (0, 1)}
+    settings |= {"evaluate_every": 240, "reward_scale": 1.0, "replay": "standard"}
     stop_after(monkeypatch, [240])
     with pytest.raises(TrainingStopped):
         train(probes.TRADE_OFF, out=folder, **settings)

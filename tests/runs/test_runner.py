@@ -306,10 +306,23 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         train("dst", 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="give a schedule or fixed weights, not both"):
         train("dst", schedule="sparse", weights=[0.5, 0.5])
-    with pytest.raises(InputError, match="weights must be a list of numbers, not 'sparse'"):
+    with pytest.raises(InputError, match="weights must be one vector of numbers, not 'sparse'"):
         train("dst", weights="sparse")
+    for wrong in (np.ones((1, 2)) / 2, np.asarray(["a", "b"]), [True, False], [], 0.5):
+        with pytest.raises(InputError, match="weights must be one vector of numbers"):
+            train("dst", weights=wrong)
+    with pytest.raises(InputError, match="is for 3 objectives, and the environment has 2"):
+        train("dst", weights=[0.25, 0.25, 0.5])
     with pytest.raises(InputError, match="optimal values must be rows of finite numbers"):
         train("dst", optimal=[[1.0, float("nan")]])
+
+
+@pytest.mark.parametrize(
+    "weights", [[0.25, 0.75], (0.25, 0.75), np.float32([0.25, 0.75]), jnp.asarray([0.25, 0.75])]
+)
+def test_fixed_weights_are_a_vector_of_any_kind(weights: Any) -> None:
+    assert runner._schedule(None, weights) == runner._schedule(weights, None) == "0.25,0.75"
+    assert runner._schedule(("sparse", "regular"), None) == ("sparse", "regular")
 
 
 def test_a_failed_run_is_named_and_the_others_go_on(finished: Result) -> None:

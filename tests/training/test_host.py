@@ -217,6 +217,16 @@ def test_live_weights_between_the_chunks_of_a_native_environment(tmp_path: Path)
         trained(parts.Corridor(), weights=[0.2, 0.3, 0.5])
 
 
+def test_the_best_policy_outlives_the_training(tmp_path: Path) -> None:
+    """Training donates its arrays: a policy that is kept must have its own."""
+    result = trained(foreign.Walk(), evaluate_every=80)
+    assert result.evaluations is not None
+    assert result.evaluations["step"].tolist() == [80, 160, 240]
+    assert result.best is not None
+    seen = np.zeros(2, np.float32)
+    assert result.best[0].act(seen, [0.5, 0.5]) in (0, 1)
+
+
 def test_frame_stacks_and_time_limits() -> None:
     result = trained(foreign.Walk(), frame_stack=3, time_limit=7)
     assert set(result.records["length"].tolist()) == {7}

@@ -176,11 +176,11 @@ class Agent(eqx.Module):
 
     def act(
         self,
-        network: QNetwork,
+        network: Any,
         observation: Num[Array, "..."],
         weights: Float[Array, " objectives"],
     ) -> Int[Array, ""]:
-        """The best action for the weights."""
+        """The best action for the weights; `network` may be what `policy_network` returns."""
         return jnp.argmax(self.scalarise(network(observation, weights), weights))
 
     def policy_network(

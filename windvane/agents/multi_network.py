@@ -142,10 +142,10 @@ class BestOfSet(eqx.Module):
 
 
 class Admission(NamedTuple):
-    """Whether a policy is added, at which index, and which policies the set holds then."""
+    """Whether a policy is added, in which slot, and which policies the set holds then."""
 
     added: Bool[Array, ""]
-    index: Int[Array, ""]
+    slot: Int[Array, ""]
     mask: Bool[Array, " policies"]
 
 
@@ -159,7 +159,7 @@ def admit(
 ) -> Admission:
     """Lines 26 to 29: compare a policy with the set by the `past` weights that are `known`.
 
-    It is best where V.w > max V'.w - kappa. Added if that holds anywhere, it takes the index of a
+    It is best where V.w > max V'.w - kappa. Added if that holds anywhere, it takes the slot of a
     policy that is left best for none, else of the one that is best for the fewest.
     """
     scores = jnp.where(mask, _dot(past[:, None], values), -jnp.inf)
@@ -167,8 +167,8 @@ def admit(
     won = known & (_dot(past, value) > best - kappa)
     lost = known & ~won
     best_for = (lost[:, None] & mask & (scores == best[:, None])).sum(0)
-    index = jnp.argmin(best_for)
-    return Admission(won.any(), index, (best_for > 0).at[index].set(True))
+    slot = jnp.argmin(best_for)
+    return Admission(won.any(), slot, (best_for > 0).at[slot].set(True))
 
 
 def best_policy(
@@ -187,11 +187,11 @@ def _insert(
     admission: Admission,
     changed: Bool[Array, ""],
 ) -> PolicySet:
-    added, index = changed & admission.added, admission.index
+    added, slot = changed & admission.added, admission.slot
     old, new = (policies.networks, policies.values), (network, value)
     # Written in any case, perhaps as it was: to choose between old and new would copy all.
-    row = where(added, new, _at(old, index))
-    networks, values = jax.tree.map(lambda rows, one: rows.at[index].set(one), old, row)
+    row = where(added, new, _at(old, slot))
+    networks, values = jax.tree.map(lambda rows, one: rows.at[slot].set(one), old, row)
     return PolicySet(networks, values, jnp.where(added, admission.mask, policies.mask))
 
 

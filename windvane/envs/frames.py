@@ -125,7 +125,7 @@ def _resize(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     from PIL import Image
 
     planes = [
-        Image.fromarray(image[..., channel]).resize(size[::-1], Image.Resampling.BOX)
+        Image.fromarray(image[..., channel]).resize((size[1], size[0]), Image.Resampling.BOX)
         for channel in range(image.shape[2])
     ]
     return np.stack([np.asarray(plane) for plane in planes], axis=-1)

@@ -6,19 +6,19 @@ With greedy evaluations there are `evaluations.parquet` and `policies/best/`, to
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from rich.console import Console
 
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
-from windvane.errors import InputError, shown
+from windvane.errors import InputError, is_number, shown
 from windvane.evaluation import check_values, optimal_value_fn
 from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
@@ -55,7 +55,6 @@ from windvane.training.fused import StepInfo
 from windvane.training.host import EnvironmentFailedError
 from windvane.training.presets import preset_for
 from windvane.training.session import Session
-from windvane.weights import check_weights
 
 
 def train(
@@ -324,13 +323,22 @@ def _schedule(schedule: Any, weights: Any) -> Any:
     if weights is not None and schedule is not None:
         raise InputError("give a schedule or fixed weights, not both")
     given = schedule if weights is None else weights
-    vector = isinstance(given, np.ndarray) or (
-        isinstance(given, Sequence) and not isinstance(given, str) and len(given) > 0
-        and all(isinstance(x, Real) and not isinstance(x, bool) for x in given)
-    )  # fmt: skip
-    if weights is None and not vector:
-        return given
-    return ",".join(repr(float(weight)) for weight in check_weights(given))
+    vector = _vector(given)
+    if vector is not None:
+        return ",".join(map(repr, vector))
+    if weights is not None:
+        raise InputError(f"weights must be one vector of numbers, not {shown(weights)}")
+    return given
+
+
+def _vector(given: Any) -> list[float] | None:
+    """The numbers of a list or of an array with one axis; None of anything else."""
+    if isinstance(given, np.ndarray | jax.Array):
+        plain = given.ndim == 1 and np.asarray(given).dtype.kind in "iuf"
+        return np.asarray(given, float).tolist() if plain else None
+    listed = isinstance(given, list | tuple) and len(given) > 0
+    numbers = listed and all(is_number(x) for x in given)
+    return [float(x) for x in given] if numbers else None
 
 
 def _configure(

@@ -54,7 +54,7 @@ def read_table(path: Path) -> Records:
             _check_rows(file.metadata.num_rows)
             table = file.read()
             return {name: _plain(table[name].to_numpy()) for name in table.column_names}
-        options = {"hive_partitioning": False, "glob": False}
+        options: dict[str, Any] = {"hive_partitioning": False, "glob": False}
         rows = polars.scan_parquet(path, **options).select(polars.len()).collect()
         _check_rows(rows.item())
         frame = polars.read_parquet(path, memory_map=False, **options)

@@ -94,14 +94,16 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
     spec, codec = _spec_and_codec(config, world)
     agent = custom.get("agent")
     if agent is None:
-        agent = AGENTS.make(config.agent, config.agent_args, trusted="agent" in trusted)
+        agent = AGENTS.make(config.agent, config.args("agent"), trusted="agent" in trusted)
     replay = custom.get("replay")
     if replay is None:
         setup = ReplaySetup(
             config.capacity, config.priority_exponent, config.priority_offset,
             spec.num_objectives, config.gamma,
         )  # fmt: skip
-        replay = REPLAYS.make(config.replay, config.replay_args, setup, trusted="replay" in trusted)
+        replay = REPLAYS.make(
+            config.replay, config.args("replay"), setup, trusted="replay" in trusted
+        )
     for part, kind in ((agent, Agent), (replay, ReplayBuffer)):
         if not isinstance(part, kind):
             raise InputError(f"an object of the class {kind.__name__} is needed, not {shown(part)}")
@@ -124,7 +126,7 @@ def open_world(config: TrainConfig, env: Any = None, *, trusted: bool = False) -
     """The environment that a configuration names, or the object that stands in for it."""
     if env is None:
         check_custom(config, {}, kinds=("env",))
-        return resolve_env(config.env, config.env_args, config.observation, trusted=trusted)
+        return resolve_env(config.env, config.args("env"), config.observation, trusted=trusted)
     return env if isinstance(env, Environment | GymnasiumEnv) else from_object(env)
 
 
@@ -194,8 +196,9 @@ def _spec_and_codec(config: TrainConfig, world: World) -> tuple[EnvSpec, Any]:
     from windvane.envs.host import HostEnvs
 
     options = _host_options(config)
+    options["vector_mode"] = "sync"
     number = getattr(world.first, "num_envs", 1)
-    envs = HostEnvs(replace(world, make_vector=None), number, **(options | {"vector_mode": "sync"}))
+    envs = HostEnvs(replace(world, make_vector=None), number, **options)
     return envs.spec, FrameCodec(envs.spec)
 
 
@@ -238,7 +241,7 @@ def _schedule(
         live = LiveWeights.from_file(config.schedules[0].removeprefix(LIVE))
         return _schedule(config, spec, {"schedule": live}, trusted)
     made = tuple(
-        make_schedule(name, config.schedule_args, setup, trusted=trusted)
+        make_schedule(name, config.args("schedule"), setup, trusted=trusted)
         for name in config.schedules
     )
     return made[0] if len(made) == 1 else OneOf(made)

@@ -141,6 +141,10 @@ class TrainConfig(Settings):
             for seed in self.seed_numbers
         )
 
+    def args(self, part: str) -> Arguments:
+        """The arguments of one of `PARTS`."""
+        return getattr(self, f"{part}_args")
+
     def resolved(self) -> "TrainConfig":
         """The same with nothing left to the machine, so that it can be resumed elsewhere."""
         if self.precision != "auto":

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from windvane.agents.core import WeightHistory
 from windvane.learning.learner import LearnerState
 from windvane.live import LiveWeights
 from windvane.training.fused import ChunkSpec, FusedDriver, RunState, StepInfo, run_chunk
@@ -42,11 +41,12 @@ class FusedSession(Session):
     def begin(self, state: RunState | None, step: int) -> None:
         """Place all runs on the devices."""
         del step
+        runs: Any = state
         if state is None:
             initial = eqx.filter_jit(eqx.filter_vmap(self.driver.init))(*self._inputs)
             # Copied, since one array may stand for two, and each is donated on its own.
-            state = jax.tree.map(jnp.copy, initial)
-        self._runs = shard_runs(state, len(self._seeds))
+            runs = jax.tree.map(jnp.copy, initial)
+        self._runs = shard_runs(runs, len(self._seeds))
 
     def advance(
         self, start: int, stop: int, learning: bool, interrupted: Callable[[], bool]
@@ -125,10 +125,13 @@ def to_format_1(runs: RunState) -> tuple[Any, ...]:
 
 def from_format_1(parts: tuple[Any, ...]) -> RunState:
     """The runs whose parts a checkpoint of the first format holds."""
+    return eqx.filter_vmap(_run_from_format_1)(parts)
+
+
+def _run_from_format_1(parts: tuple[Any, ...]) -> RunState:
     (key, online, target, agent_state, optimiser, replay, episode, episodes, schedule, active,
      history, returns, loss, failed) = parts  # fmt: skip
     learner = LearnerState(
-        key, online, target, agent_state, optimiser, replay, active[:, None],
-        WeightHistory(history.vectors, history.size), loss, failed,
-    )  # fmt: skip
+        key, online, target, agent_state, optimiser, replay, active[None], history, loss, failed
+    )
     return RunState(learner, episode, episodes, schedule, returns)

@@ -434,9 +434,11 @@ class HostSession(Session):
         return np.asarray([bool(run.state.learner.failed) for run in self._runs])
 
     def policy_network(self, run: int) -> Any:
-        """What a run has learned so far."""
+        """What a run has learned so far: a copy, since training donates its own arrays."""
         one = self._runs[run]
-        return self.driver.learner.policy_network(one.state.learner, jnp.asarray(one.start[0]))
+        start = jnp.asarray(one.start[0])
+        network = self.driver.learner.policy_network(one.state.learner, start)
+        return jax.tree.map(jnp.copy, network)
 
     def replay_states(self) -> list[Any]:
         """The replay buffer of each run."""
