@@ -27,7 +27,11 @@ class Corruption(NamedTuple):
 
 def written(what: str, data: bytes) -> Corruption:
     """A file with other content."""
-    return Corruption(what, lambda path: path.write_bytes(data) and None)
+
+    def apply(path: Path) -> None:
+        path.write_bytes(data)
+
+    return Corruption(what, apply)
 
 
 DEEP = "[" * 20_000 + "]" * 20_000

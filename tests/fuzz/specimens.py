@@ -253,6 +253,7 @@ def _make_store(base: Path, finished: Result) -> None:
     runs = finished.config.runs
     summaries = []
     store = Store(base / "scratch")
+    path = content_path = store.folder
     for number, run in enumerate(runs):
         rows = {name: column[table["run"] == number] for name, column in table.items()}
         path = store.write(run, rows, False, PROVENANCE)

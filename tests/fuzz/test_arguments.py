@@ -208,7 +208,7 @@ def test_all_malformed_arguments(finished: Result, capfd: pytest.CaptureFixture[
     assert tally.number > 900
 
 
-LINES = (
+LINES: tuple[str, ...] = (
     "nonsense", "train --nonsense 1", "train --steps -5", "train --steps 1e9", "train --steps 7",
     "train --env nope", "train --env mo:nope-v0", "train --env a.b:c", "train --env CartPole-v1",
     "train --agent nope", "train --agent a.b:c", "train --replay nope", "train --schedule nope",

@@ -110,7 +110,7 @@ def test_parts_beyond_the_step_are_written_anew(tmp_path: Path) -> None:
         whole = {"run": 0, "seed": 3, "step": number, "length": 1}
         names = ("weights_0", "return_0", "optimal", "regret", "utility", "epsilon", "loss")
         columns = {name: np.full(2, value, np.int32) for name, value in whole.items()}
-        columns["episode"] = np.arange(number, number + 2)
+        columns["episode"] = np.arange(number, number + 2, dtype=np.int32)
         return columns | {name: np.zeros(2) for name in names}
 
     writer = RecordWriter(tmp_path, 0)
