@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
-DEMO := --preset quick-dst --weights regular --steps 200000 --seeds 5
+DEMO := --preset quick-dst --schedule regular --steps 200000 --seeds 5
 BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
@@ -14,7 +14,7 @@ PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 .PHONY: help install demo test lint format types unit slow bench bench-replay bench-training oracle-data oracle-check study-dst study-minecart clean
 
 help:
-	@echo "make demo    train CN beside MO, draw their regret; optimal values, animations; into $(OUT)/"
+	@echo "make demo    train CN and MO, compare their regret, draw the front, optimal values and animations; into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
@@ -42,12 +42,13 @@ demo: $(STAMP)
 	$(BIN)/windvane train $(DEMO) --agent mo --replay standard --out $(OUT)/mo
 	$(BIN)/windvane train $(DEMO) --agent cn --replay der --out $(OUT)/cn
 	$(BIN)/windvane compare $(OUT)/mo $(OUT)/cn --out $(OUT)/regret.png
+	$(BIN)/windvane front $(OUT)/cn --out $(OUT)/front
 	$(BIN)/windvane watch $(OUT)/cn --weights 0.7,0.3 --out $(OUT)/trained.gif
 	$(BIN)/windvane oracle dst --out $(OUT)
 	$(BIN)/windvane oracle minecart --out $(OUT)
 	$(BIN)/windvane render dst --weights 0.3,0.7 --out $(OUT)/dst.gif
 	$(BIN)/windvane render minecart --weights 0.2,0.3,0.5 --out $(OUT)/minecart.gif
-	@echo "The trained agents, their regret, pictures and animations are in $(OUT)/:"
+	@echo "The trained agents, their regret, their front, pictures and animations are in $(OUT)/:"
 	@ls $(OUT)
 
 test: lint types unit

@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 
 import windvane
+from windvane import plots
 
 matplotlib.use("Agg")
 POWER = (0.0, 1.5, 3.0)
@@ -69,7 +70,7 @@ def main() -> None:
         inside.append(env.inside)
         power.append(POWER[action])
         price.append(expensive)
-    windvane.plots.save(draw(hours, inside, power, price), arguments.out)
+    plots.save(draw(hours, inside, power, price), arguments.out)
     peak = np.asarray(price) > 0.5
     print(f"mean power {np.mean(np.asarray(power)[peak]):.2f} kW while energy is expensive,")
     print(f"           {np.mean(np.asarray(power)[~peak]):.2f} kW otherwise; see {arguments.out}")

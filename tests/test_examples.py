@@ -42,3 +42,13 @@ def test_what_a_buffer_holds_is_drawn(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=EXAMPLES.parent)
     assert done.returncode == 0, done.stderr
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_a_policy_follows_a_tariff(tmp_path: Path) -> None:
+    picture = tmp_path / "tariff.png"
+    command = [sys.executable, "-m", "examples.follow_a_tariff", "--steps", "2000"]
+    command += ["--out", str(picture)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=EXAMPLES.parent)
+    assert done.returncode == 0, done.stderr
+    assert picture.stat().st_size > 10_000

@@ -219,6 +219,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"seeds": 0}, "the number of seeds must be a whole number from 1 to 10000, not 0"),
     ({"seeds": ()}, "at least one seed"),
     ({"seeds": (1, 1)}, "seeds must differ from one another, not [1, 1]"),
+    ({"schedule": ("live:w.txt", "sparse")}, "live:FILE, must be the only schedule"),
     ({"seeds": (1, -1)}, "-1"),
     ({"seeds": "many"}, "many"),
     ({"gamma": 0}, "gamma must be a number above 0 and at most 1, not 0"),

@@ -16,7 +16,7 @@ from windvane.errors import LARGEST_COUNT, InputError, choose, is_number, requir
 from windvane.files import read_json
 from windvane.registry import CUSTOM, Arguments
 from windvane.replay import REPLAYS
-from windvane.schedules import check_schedule
+from windvane.schedules import LIVE, check_schedule
 from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
     ObservationName,
@@ -92,6 +92,8 @@ class TrainConfig(Settings):
             raise InputError(
                 f"batch_size must be at most the capacity, {self.capacity}, not {self.batch_size}"
             )
+        if len(self.schedules) > 1 and any(name.startswith(LIVE) for name in self.schedules):
+            raise InputError("weights in a watched file, live:FILE, must be the only schedule")
         if self.schedule_args and len(self.schedules) > 1:
             raise InputError(
                 "schedule_args are for one schedule: choose one of "
