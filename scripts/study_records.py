@@ -20,7 +20,7 @@ from windvane.errors import InputError
 from windvane.experiments.report.markdown import pipes
 from windvane.experiments.runs.cells import Cell, cell_of, setting
 from windvane.experiments.runs.store import Store, read_run
-from windvane.runs.records import Records
+from windvane.runs.tables import Records
 from windvane.training.build import open_world
 from windvane.training.config import TrainConfig
 

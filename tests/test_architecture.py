@@ -10,7 +10,7 @@ ROOT = Path(windvane.__file__).parent
 LAYERS = (
     {"version"},
     {"errors"},
-    {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching"},
+    {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching", "archives"},
     {"spec", "weights", "transition"},
     {"schedules"},
     {"live"},

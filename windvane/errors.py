@@ -32,10 +32,10 @@ def shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def choose(what: str, name: str, choices: Collection[str]) -> str:
+def choose(what: str, name: Any, choices: Collection[str]) -> str:
     """Return `name` if it is one of `choices`, else complain about `what` by naming them all."""
-    if name not in choices:
-        raise InputError(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
+    if not isinstance(name, str) or name not in choices:
+        raise InputError(f"unknown {what} {shown(name)}; choose one of: {', '.join(choices)}")
     return name
 
 

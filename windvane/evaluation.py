@@ -19,7 +19,7 @@ from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.plans import EpisodeResult, rollout_episode
 from windvane.envs.resolve import GymnasiumEnv, World
-from windvane.errors import InputError, require_int, require_positive_int
+from windvane.errors import InputError, is_number, require_int, require_positive_int, shown
 from windvane.oracle import coverage_set
 from windvane.policy import Policy, PolicyPlan
 from windvane.weights import check_weight_rows, check_weights, simplex_grid
@@ -163,7 +163,9 @@ def optimal_value_fn(
     """
     if callable(given):
         function: Callable[[np.ndarray], Any] = given
-        return lambda weights: np.asarray([scale * float(function(row)) for row in weights])
+        return lambda weights: (
+            scale * np.asarray([_optimum(function, row) for row in weights], float)
+        )
     values = given
     if values is None and oracle:
         values = known_values(world, gamma, progress)
@@ -200,18 +202,30 @@ def known_values(
     return None
 
 
+def _optimum(function: Callable[..., Any], weights: Float[np.ndarray, " objectives"]) -> float:
+    """What a function of the user's says is optimal."""
+    value = function(weights)
+    if not (np.ndim(value) == 0 and is_number(np.asarray(value)[()])):
+        raise InputError(
+            f"the function of optimal values must return a finite number, and for the weights "
+            f"{weights.tolist()} it returned {shown(value)}"
+        )
+    return float(value)
+
+
 def check_values(
     values: Any, num_objectives: int | None = None
 ) -> Float[np.ndarray, "n objectives"]:
-    """Return value vectors as an array if they are rows of finite numbers, of so many objectives if
-    their number is given.
-    """
+    """Return value vectors as an array if they are rows of finite numbers, one per objective."""
     try:
-        array: Any = np.asarray(values, float)
-    except (TypeError, ValueError):
-        array = None
-    if array is None or array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
-        raise InputError("optimal values must be rows of finite numbers, one per objective")
+        given = np.asarray(values)
+    except (TypeError, ValueError, RecursionError, OverflowError):  # rows of several lengths
+        given = np.asarray(None)
+    array: Any = given.astype(float) if given.dtype.kind in "fiu" else np.zeros(0)
+    if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
+        raise InputError(
+            f"optimal values must be rows of finite numbers, one per objective, not {shown(values)}"
+        )
     if num_objectives not in (None, array.shape[-1]):
         raise InputError(
             f"optimal values must be of {num_objectives} objectives, and these are of "
@@ -240,7 +254,11 @@ def _episode_keys(seed: int, episodes: int) -> Key[Array, " episodes"]:
 def _weight_rows(weights: Any, num_objectives: int) -> Float[np.ndarray, "n objectives"]:
     if weights is None:
         return default_weights(num_objectives)
-    if np.ndim(weights) < 2:
+    try:
+        single = np.ndim(weights) < 2
+    except (TypeError, ValueError, RecursionError):  # no array at all
+        single = True
+    if single:
         return check_weights(weights, num_objectives)[None]
     rows = check_weight_rows(weights)
     if rows.shape[1] != num_objectives:

@@ -7,8 +7,10 @@ out there.
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -26,6 +28,7 @@ except ImportError:  # anywhere else
 
 UNFINISHED = ".writing"
 """Ending of a file that is being written; one that is left over may be removed."""
+_LEFTOVER = re.compile(rf".+\.[0-9a-f]{{32}}(\.new)?{re.escape(UNFINISHED)}")
 MAX_TEXT = 16 * 2**20
 """Most bytes of a text file from outside."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -92,6 +95,12 @@ def path_exists(path: str | Path) -> bool:
         raise InputError(f"cannot open {shown(str(path))}: {error.strerror or error}") from error
 
 
+def shown_path(path: str | Path | bytes) -> str:
+    """A path as part of a sentence: on one line, and not too long."""
+    text = " ".join(str(path).split())
+    return text if len(text) <= 300 else f"{text[:100]}...{text[-100:]}"
+
+
 def check_name(path: str | Path) -> None:
     """Complain about a path that no system could have."""
     try:
@@ -104,20 +113,44 @@ def check_name(path: str | Path) -> None:
         )
 
 
-def read_text(path: str | Path, what: str, most: int = MAX_TEXT) -> str:
-    """The text of a file from outside; `what` is it called in the sentence about a bad one."""
+def file_size(path: str | Path, what: str = "the file") -> int:
+    """Bytes of a file from outside, which must be there and be a plain file: to open a pipe or a
+    device could wait for ever. `what` is it called in the sentence about a bad one.
+    """
     check_name(path)
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise InputError(_unreadable(path, what, error)) from error
+    if not stat.S_ISREG(status.st_mode):
+        folder = stat.S_ISDIR(status.st_mode)
+        reason = os.strerror(errno.EISDIR) if folder else "it is a pipe or a device, not a file"
+        raise InputError(f"cannot read {what} {shown_path(path)}: {reason}")
+    return status.st_size
+
+
+def read_bytes(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> bytes:
+    """What a file from outside holds, if that is not more than `most` bytes."""
+    file_size(path, what)
     try:
         with Path(path).open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise InputError(f"cannot read {what} {path}: {error.strerror or error}") from error
+        raise InputError(_unreadable(path, what, error)) from error
     if len(data) > most:
-        raise InputError(f"cannot read {what} {path}: it is larger than {most:,} bytes")
+        raise InputError(f"cannot read {what} {shown_path(path)}: it is larger than {most:,} bytes")
+    return data
+
+
+def read_text(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> str:
+    """The text of a file from outside."""
+    data = read_bytes(path, what, most)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {what} {path}: it is not text (UTF-8)") from error
+        raise InputError(
+            f"cannot read {what} {shown_path(path)}: it is not text (UTF-8)"
+        ) from error
 
 
 def read_json(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> Any:
@@ -126,9 +159,56 @@ def read_json(path: str | Path, what: str = "the file", most: int = MAX_TEXT) ->
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise InputError(f"{what} {path} is not usable: it is nested too deeply") from error
+        raise InputError(
+            f"{what} {shown_path(path)} is not usable: it is nested too deeply"
+        ) from error
     except ValueError as error:
-        raise InputError(f"{what} {path} is not valid JSON: {in_one_line(error)}") from error
+        raise InputError(
+            f"{what} {shown_path(path)} is not valid JSON: {in_one_line(error)}"
+        ) from error
+
+
+@contextmanager
+def faults_of(path: str | Path, what: str) -> Iterator[None]:
+    """Turn a complaint about what a file holds into one that names the file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            f"{what} {shown_path(path)} is not usable: {in_one_line(error)}"
+        ) from error
+
+
+def own_files(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """The files of a folder whose whole names match, in order; none of a folder that is a link, as
+    what lies behind it need not be ours.
+    """
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            return []
+        return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
+    except OSError as error:
+        raise InputError(_unreadable(folder, "the folder", error)) from error
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files or links to some; a folder that has the name of one is left alone."""
+    for path in paths:
+        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
+            path.unlink()
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder of ours, unless it is a link or something else lies in it."""
+    if not path.is_symlink():
+        with suppress(OSError):
+            path.rmdir()
+
+
+def sweep(*folders: Path) -> None:
+    """Remove what writing left in folders when it was killed."""
+    for folder in folders:
+        remove_files(own_files(folder, _LEFTOVER))
 
 
 class BusyError(InputError):
@@ -171,8 +251,12 @@ def as_input_error(path: Path) -> Iterator[None]:
             what = path
         reason = error.strerror or error
         raise InputError(
-            f"cannot write {what}: {reason}; what was written before is untouched"
+            f"cannot write {shown_path(what)}: {reason}; what was written before is untouched"
         ) from error
+
+
+def _unreadable(path: str | Path, what: str, error: OSError) -> str:
+    return f"cannot read {what} {shown_path(path)}: {error.strerror or error}"
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from windvane.errors import InputError
+from windvane.errors import InputError, shown
+from windvane.files import check_name, faults_of, read_text
 from windvane.schedules import Counter, WeightSchedule
 from windvane.weights import check_weights
 
@@ -95,6 +96,7 @@ class FileWeights(LiveWeights):
 
     def __init__(self, path: str | Path, *, immediately: bool = False):
         """Read the file, which must hold weights."""
+        check_name(path)
         self.path = Path(path)
         self._stamp, self._looked = self._stat(), time.monotonic()
         super().__init__(_read_weights(self.path), immediately=immediately)
@@ -108,7 +110,9 @@ class FileWeights(LiveWeights):
             if stamp != self._stamp:
                 self._stamp = stamp
                 try:
-                    self.set(_read_weights(self.path))
+                    vector = _read_weights(self.path)
+                    with faults_of(self.path, "the weights in"):
+                        self.set(vector)
                 except InputError as error:
                     warnings.warn(f"the weights stay as they are: {error}", stacklevel=2)
         return super().current()
@@ -141,13 +145,13 @@ class ImmediateSnapshot(WeightSnapshot):
     changes_within_episodes: ClassVar[bool] = True
 
 
-def _read_weights(path: Path) -> list[float]:
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path} is too large for a weight vector")
-        text = path.read_text().strip()
-        numbers = json.loads(text if text.startswith("[") else f"[{text}]")
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read weights such as 0.3,0.7 from {path}: {reason}") from error
-    return numbers
+def _read_weights(path: Path) -> Float[np.ndarray, " objectives"]:
+    text = read_text(path, "weights such as 0.3,0.7 from", MAX_FILE_BYTES).strip()
+    with faults_of(path, "the weights in"):
+        try:
+            numbers = json.loads(text if text.startswith("[") else f"[{text}]")
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"they must be such as 0.3,0.7 or [0.3, 0.7], not {shown(text)}"
+            ) from error
+        return check_weights(numbers)

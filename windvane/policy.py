@@ -4,6 +4,7 @@ A file holds the network's arrays (safetensors) and, as a JSON header, what the 
 like and how the policy was trained: loading it never runs code.
 """
 
+import hashlib
 import json
 from dataclasses import replace
 from functools import cached_property
@@ -21,8 +22,8 @@ from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.plans import Plan
 from windvane.envs.resolve import World
-from windvane.errors import InputError
-from windvane.files import atomic_write
+from windvane.errors import LARGEST_COUNT, InputError, in_one_line, require_int, shown
+from windvane.files import atomic_write, check_name, faults_of, file_size
 from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 from windvane.training.build import check_custom, open_world
@@ -66,7 +67,13 @@ class Policy:
     def world(self) -> World:
         """The environment it was trained in, rebuilt from the configuration where need be."""
         if self._world is None:
-            self._world = open_world(self.config, trusted=self._trusted)
+            world = open_world(self.config, trusted=self._trusted)
+            if isinstance(world, Environment) and world.spec != self.spec:
+                raise InputError(
+                    f"the policy was trained on another {self.config.env} than its configuration "
+                    "describes: what they show or reward differs"
+                )
+            self._world = world
         return self._world
 
     @property
@@ -103,7 +110,7 @@ class Policy:
         """Write the policy to one file."""
         from safetensors.numpy import save
 
-        header = {
+        header: dict[str, Any] = {
             "format": FORMAT,
             "seed": self.seed,
             "step": self.step,
@@ -111,8 +118,10 @@ class Policy:
             "sizes": self.agent.policy_sizes(self.network),
             "config": self.config.to_json(),
         }
-        arrays = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
-        named = {f"array{i:04d}": np.asarray(array) for i, array in enumerate(arrays)}
+        leaves = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        header["checksum"] = _checksum(arrays)
+        named = {f"array{i:04d}": array for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
         atomic_write(Path(path), lambda file: file.write(data))
 
@@ -123,6 +132,7 @@ class Policy:
         """Read a policy. An environment or agent that was an object made in Python must be given
         again; one that is an import path is imported only with `trust`, or if it is given again.
         """
+        check_name(path)
         path = Path(path)
         header, arrays = _read(path)
         config = TrainConfig.from_json(header.get("config"), str(path))
@@ -150,10 +160,13 @@ class Policy:
             spec = EnvSpec.from_json(header.get("spec"), str(path))
             sizes = header.get("sizes")
         network = _rebuild(path, made, spec, config, _check_sizes(sizes, path), arrays)
+        # Files of earlier versions have none.
+        if header.get("checksum", _checksum(arrays)) != _checksum(arrays):
+            raise InputError(f"the policy {path} is damaged: its network's checksum is wrong")
         seed, step = header.get("seed", 0), header.get("step")
-        for name, value in (("seed", seed), ("step", 0 if step is None else step)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise InputError(f"{path} has the {name} {value!r}, not a whole number from 0 on")
+        with faults_of(path, "the policy"):
+            for name, value in (("seed", seed), ("step", 0 if step is None else step)):
+                require_int(f"its {name}", value, 0, LARGEST_COUNT)
         return Policy(
             spec, made, network, config, seed, step=step, world=world, trusted="env" in trusted
         )
@@ -163,7 +176,12 @@ class Policy:
         observation was given.
         """
         shape, dtype, objectives = self._expected
-        observations = np.asarray(observation)
+        try:
+            observations = np.asarray(observation)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"an observation must be an array, not {shown(observation)}"
+            ) from error
         single = observations.shape == shape
         if not single and (observations.ndim != len(shape) + 1 or observations.shape[1:] != shape):
             raise InputError(
@@ -178,7 +196,7 @@ class Policy:
         number = len(observations)
         if number == 0:
             raise InputError("there must be at least one observation, and the batch is empty")
-        if np.ndim(weights) == 2:
+        if _dimensions(weights) == 2:
             rows = np.stack([check_weights(row, objectives) for row in weights])
             if len(rows) not in (1, number):
                 raise InputError(
@@ -243,6 +261,14 @@ def given_again(
     return objects, trusted
 
 
+def _dimensions(weights: Any) -> int:
+    """Axes of weights; 1 for what is no array, to be refused by name."""
+    try:
+        return np.ndim(weights)
+    except (TypeError, ValueError, RecursionError):
+        return 1
+
+
 @final
 class PolicyPlan(Plan):
     """A policy for fixed weights, without a memory."""
@@ -288,33 +314,39 @@ def _rebuild(
     return eqx.combine(jax.tree.unflatten(structure, leaves), static)
 
 
+def _checksum(arrays: list[np.ndarray]) -> str:
+    """Of the numbers of a network."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:
     good = isinstance(sizes, dict) and all(
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_POLICIES
         for size in sizes.values()
     )
     if not good:
-        raise InputError(f"{path} has sizes of its network that cannot be meant: {sizes!r:.80}")
+        raise InputError(f"{path} has sizes of its network that cannot be meant: {shown(sizes)}")
     return sizes
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
+    if file_size(path, "the policy") > MAX_POLICY_BYTES:
+        raise InputError(f"{path} is too large for a policy")
     try:
-        if path.stat().st_size > MAX_POLICY_BYTES:
-            raise InputError(f"{path} is too large for a policy")
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {}).get("windvane", "null"))
             arrays = [file.get_tensor(name) for name in sorted(file.keys())]
     except OSError as error:
         raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from error
-    except InputError:
-        raise
     except (SafetensorError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not a policy: {error}") from error
+        raise InputError(f"{path} is not a policy: {in_one_line(error)}") from error
     form = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(header, dict) or not isinstance(form, int) or isinstance(form, bool):
+    if not isinstance(header, dict) or type(form) is not int or form < 1:
         raise InputError(f"{path} is not a policy: it has no header of Windvane's")
     if form > FORMAT:
         raise InputError(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from windvane.errors import InputError, in_one_line
+from windvane.errors import InputError, in_one_line, shown
 
 MAX_ARGUMENTS_LENGTH = 1_000_000
 """Characters of JSON that the arguments of one part may take."""
@@ -37,7 +37,7 @@ class Arguments(Mapping[str, Any]):
             values = dict(_parse_argument(text, what) for text in values)
         if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
             raise InputError(
-                f"{what} must be names with values, such as time_limit=50, not {values!r}"
+                f"{what} must be names with values, such as time_limit=50, not {shown(values)}"
             )
         _check_depth(values, what)
         try:
@@ -119,9 +119,8 @@ class Registry(Mapping[str, Entry]):
             and (name in self._entries or is_import_path(name) or name.startswith(CUSTOM))
         ):
             return name
-        shown = name if not isinstance(name, str) or len(name) <= 60 else name[:60] + "..."
         raise InputError(
-            f"unknown {self.kind} {shown!r}; choose one of: {', '.join(self)}, "
+            f"unknown {self.kind} {shown(name)}; choose one of: {', '.join(self)}, "
             "or an import path such as my_package.module:factory"
         )
 
@@ -181,7 +180,7 @@ def load(path: str) -> Any:
 def call(what: str, factory: Any, given: tuple[Any, ...], args: Mapping[str, Any]) -> Any:
     """Call a factory, with a sentence about arguments that it does not take."""
     if not callable(factory):
-        raise InputError(f"{what} must be something to call, not {factory!r}")
+        raise InputError(f"{what} must be something to call, not {shown(factory)}")
     try:
         signature = inspect.signature(factory)
     except (TypeError, ValueError):
@@ -203,7 +202,7 @@ def call(what: str, factory: Any, given: tuple[Any, ...], args: Mapping[str, Any
 def _parse_argument(text: Any, what: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=") if isinstance(text, str) else ("", "", "")
     if not name.isidentifier() or not equals:
-        raise InputError(f"{what} must be of the form name=value, not {text!r}")
+        raise InputError(f"{what} must be of the form name=value, not {shown(text)}")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):

@@ -18,12 +18,14 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Key
 
-from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int
+from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int, shown
 from windvane.registry import Entry, Registry
 from windvane.weights import check_weight_rows, check_weights, sample_weights
 
 LIVE = "live:"
 """Prefix of a schedule that watches a file (see `live`)."""
+MAX_NAME = 4_000
+"""Characters of a schedule's name: weights of 64 objectives fit in."""
 Counter = int | np.integer | Int[Array, ""]
 Unit = Literal["episodes", "steps"]
 
@@ -228,7 +230,9 @@ def _count(what: str, value: Any) -> Int[Array, ""]:
     known = np.asarray(value)
     whole = known.shape == () and np.issubdtype(known.dtype, np.integer)
     if not (whole and 1 <= int(known) <= LARGEST_COUNT):
-        raise InputError(f"{what} must be a whole number from 1 to {LARGEST_COUNT}, not {value!r}")
+        raise InputError(
+            f"{what} must be a whole number from 1 to {LARGEST_COUNT}, not {shown(value)}"
+        )
     return jnp.asarray(known, jnp.int32)
 
 
@@ -257,7 +261,7 @@ def parse_schedule(text: str) -> FixedWeights | None:
 
 def check_schedule(name: Any) -> str:
     """Return the name of a schedule, or weights such as `0.3,0.7`, if it can be meant."""
-    text = name if isinstance(name, str) and len(name) <= 1000 else ""
+    text = name if isinstance(name, str) and len(name) <= MAX_NAME else ""
     if text.startswith(LIVE) or parse_schedule(text) is not None:
         return text
     try:
@@ -281,7 +285,7 @@ def make_schedule(
 def check_objectives(schedule: Any, num_objectives: int, name: str) -> WeightSchedule:
     """Return `schedule` if it is one, for that number of objectives."""
     if not isinstance(schedule, WeightSchedule):
-        raise InputError(f"the schedule {name} must be a WeightSchedule, not {schedule!r}")
+        raise InputError(f"the schedule {name} must be a WeightSchedule, not {shown(schedule)}")
     if schedule.num_objectives != num_objectives:
         raise InputError(
             f"the schedule {name} is for {schedule.num_objectives} objectives, and the "

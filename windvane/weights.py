@@ -31,7 +31,7 @@ def parse_weights(text: str, num_objectives: int | None = None) -> Float[np.ndar
         weights = [float(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(
-            f"weights must be numbers separated by commas, such as 0.2,0.3,0.5, not {text!r}"
+            f"weights must be numbers separated by commas, such as 0.2,0.3,0.5, not {shown(text)}"
         ) from error
     return check_weights(weights, num_objectives)
 
@@ -68,7 +68,9 @@ def check_weight_rows(sequence: Any) -> Float[np.ndarray, "entries objectives"]:
     """Return rows of weights as an array if each is a point of the same simplex."""
     rows = list(sequence) if np.iterable(sequence) and not isinstance(sequence, str) else []
     if not rows:
-        raise InputError(f"a weight sequence needs at least one row of weights, not {sequence!r}")
+        raise InputError(
+            f"a weight sequence needs at least one row of weights, not {shown(sequence)}"
+        )
     first = _check_weights("row 0 of the weight sequence", rows[0], None)
     others = [
         _check_weights(f"row {index} of the weight sequence", row, len(first))
@@ -90,7 +92,7 @@ def _check_weights(what: str, weights: Any, num_objectives: int | None) -> Float
         raise InputError(f"{what} must be a list of numbers, not {shown(weights)}") from error
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"{what} must be one list of numbers, not an array of shape {array.shape}")
-    numbers = array.tolist()
+    numbers = shown(array.tolist())
     if num_objectives is not None and array.size != num_objectives:
         raise InputError(
             f"{what} must be {num_objectives} numbers, one per objective, "
@@ -100,6 +102,8 @@ def _check_weights(what: str, weights: Any, num_objectives: int | None) -> Float
         raise InputError(f"{what} must be finite numbers, and {numbers} has one that is not")
     if (array < 0).any():
         raise InputError(f"{what} must be 0 or more, and {numbers} has {array.min():g}")
-    if abs(array.sum() - 1) > SUM_TOLERANCE:
-        raise InputError(f"{what} must sum to 1, and {numbers} sums to {array.sum():.6g}")
+    with np.errstate(over="ignore"):
+        total = array.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(f"{what} must sum to 1, and {numbers} sums to {total:.6g}")
     return array

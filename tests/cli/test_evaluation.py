@@ -14,8 +14,8 @@ import windvane
 from tests.cli.strangers import Corridor
 from windvane import read_records
 from windvane.cli import main
-from windvane.runs.records import write_table
 from windvane.runs.result import load_policies
+from windvane.runs.tables import write_table
 
 UNIT = "discounted by 0.95, rewards times 0.01"
 

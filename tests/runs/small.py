@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from windvane.runs.records import Records
+from windvane.runs.tables import Records
 from windvane.training.config import TrainConfig
 
 STEPS = 480

@@ -20,9 +20,9 @@ from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
 from windvane.runs import checkpoint
 from windvane.runs.folder import load_config
-from windvane.runs.records import read_table, write_table
 from windvane.runs.result import Result, load_policies
 from windvane.runs.stopping import TrainingStopped
+from windvane.runs.tables import read_table, write_table
 from windvane.training.build import build
 
 SMALL = OLD | {"weights_every": 100, "encountered": 16_384}

@@ -11,9 +11,9 @@ from tests.runs.small import same_records, small
 from tests.runs.test_runner import same_outcome
 from windvane import Policy, resume, train
 from windvane.evaluation import default_weights, evaluate
-from windvane.runs.records import read_table
 from windvane.runs.result import Result, load_policies
 from windvane.runs.stopping import TrainingStopped
+from windvane.runs.tables import read_table
 
 EVERY = 160
 CONFIG = small(evaluate_every=EVERY)

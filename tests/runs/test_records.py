@@ -4,6 +4,7 @@ import builtins
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ from tests.runs.small import STEPS, same_records
 from windvane import optimal_value, read_records, regret
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
-from windvane.runs import records
+from windvane.runs import tables
 from windvane.runs.records import RecordWriter, episode_rows
 from windvane.runs.result import Result
 from windvane.training.fused import StepInfo
@@ -105,14 +106,18 @@ def test_what_is_written_is_read(finished: Result) -> None:
 
 
 def test_parts_beyond_the_step_are_written_anew(tmp_path: Path) -> None:
-    def rows(number: int) -> records.Records:
-        return {"step": np.full(2, number, np.int32)}
+    def rows(number: int) -> tables.Records:
+        whole = {"run": 0, "seed": 3, "step": number, "length": 1}
+        names = ("weights_0", "return_0", "optimal", "regret", "utility", "epsilon", "loss")
+        columns = {name: np.full(2, value, np.int32) for name, value in whole.items()}
+        columns["episode"] = np.arange(number, number + 2, dtype=np.int32)
+        return columns | {name: np.zeros(2) for name in names}
 
     writer = RecordWriter(tmp_path, 0)
     for step in (10, 20, 30):
         writer.add(rows(step))
         writer.write(step)
-    (tmp_path / "records" / "steps-1.parquet.writing").touch()
+    (tmp_path / "records" / f"steps-1.parquet.{uuid4().hex}.writing").touch()
     again = RecordWriter(tmp_path, 10)
     again.add(rows(25))
     again.write(25)
@@ -134,9 +139,9 @@ def test_without_polars_or_pyarrow_one_sentence(
         raise ImportError(name)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    monkeypatch.setattr(records, "import_module", none)
+    monkeypatch.setattr(tables, "import_module", none)
     with pytest.raises(InputError, match="polars or pyarrow"):
-        records.write_table(tmp_path / "a.parquet", {"a": np.zeros(3)})
+        tables.write_table(tmp_path / "a.parquet", {"a": np.zeros(3)})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +151,7 @@ def test_pyarrow_and_polars_read_one_anothers_files(
     pytest.importorskip("pyarrow")
     table = {"a": np.arange(3, dtype=np.int32), "b": np.asarray([0.5, np.nan, 1], np.float32)}
     about = {"windvane": "about"}
-    records.write_table(tmp_path / "polars.parquet", table, about)
+    tables.write_table(tmp_path / "polars.parquet", table, about)
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **named: Any) -> Any:
@@ -156,11 +161,11 @@ def test_pyarrow_and_polars_read_one_anothers_files(
 
     with monkeypatch.context() as patch:
         patch.setattr(builtins, "__import__", without)
-        records.write_table(tmp_path / "pyarrow.parquet", table, about)
-        assert same_records(records.read_table(tmp_path / "polars.parquet"), table)
-        assert records.read_about(tmp_path / "polars.parquet")["windvane"] == "about"
-    assert same_records(records.read_table(tmp_path / "pyarrow.parquet"), table)
-    assert records.read_about(tmp_path / "pyarrow.parquet")["windvane"] == "about"
+        tables.write_table(tmp_path / "pyarrow.parquet", table, about)
+        assert same_records(tables.read_table(tmp_path / "polars.parquet"), table)
+        assert tables.read_about(tmp_path / "polars.parquet")["windvane"] == "about"
+    assert same_records(tables.read_table(tmp_path / "pyarrow.parquet"), table)
+    assert tables.read_about(tmp_path / "pyarrow.parquet")["windvane"] == "about"
 
 
 def test_no_records(tmp_path: Path) -> None:

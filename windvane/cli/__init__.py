@@ -13,7 +13,7 @@ from rich.console import Console
 from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
 from windvane.cli.problems import Oracle, Render
 from windvane.cli.training import Resume, Train
-from windvane.errors import InputError
+from windvane.errors import InputError, in_one_line
 from windvane.version import __version__
 
 DESCRIPTION = """Multi-objective deep reinforcement learning with weights that change while the
@@ -64,7 +64,7 @@ def _run(arguments: list[str]) -> int:
     try:
         command.run(console)
     except InputError as error:
-        print(f"windvane: {error}", file=sys.stderr)
+        print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
         resumable = "; the same command resumes the search" if isinstance(command, Oracle) else ""

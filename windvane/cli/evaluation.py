@@ -17,14 +17,14 @@ from windvane.cli.filming import Filming, amounts
 from windvane.cli.printing import NOT_KNOWN, begin_table, mean, number, unit, write_csv
 from windvane.cli.training import Folder, Trust
 from windvane.errors import InputError, require_int, require_positive_int
-from windvane.files import make_folder
+from windvane.files import make_folder, path_exists
 from windvane.progress import progress_display, say
 from windvane.weights import parse_weights
 
 if TYPE_CHECKING:
     from windvane.evaluation import Evaluation
     from windvane.policy import Policy
-    from windvane.runs.records import Records
+    from windvane.runs.tables import Records
     from windvane.training.config import TrainConfig
 
 PolicyName = Literal["best", "last"]
@@ -52,7 +52,7 @@ class Policies:
 
         names = load_config(folder).run_names
         best = None if self.policy is None else self.policy == "best"
-        if best and not all(policy_path(folder, name, True).exists() for name in names):
+        if best and not all(path_exists(policy_path(folder, name, True)) for name in names):
             raise InputError(
                 f"there are no best policies in {folder}: it was trained without --evaluate-every"
             )
@@ -61,17 +61,17 @@ class Policies:
 
     def optimum(self, console: Console, folder: Path, policy: "Policy") -> Any:
         """Values of a coverage set, discounted and unscaled; None where there are none."""
-        from windvane.evaluation import check_values, known_values
+        from windvane.evaluation import known_values
         from windvane.runs.folder import load_optimal
 
         if self.oracle == "off":
             return None
         try:
-            given = load_optimal(folder)
+            given = load_optimal(folder, policy.spec.num_objectives)
         except InputError as error:
             raise InputError(f"{error}; or add --oracle off, and no regret is measured") from error
         if given is not None:
-            return check_values(given, policy.spec.num_objectives)
+            return np.asarray(given)
         if self.oracle == "auto" and not policy.config.oracle:
             return None
         with progress_display(console) as progress:

@@ -22,8 +22,15 @@ from windvane.envs.environment import (
     Renderable,
     check_observation,
 )
-from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int
-from windvane.files import path_exists, read_text
+from windvane.errors import (
+    LARGEST_COUNT,
+    InputError,
+    choose,
+    in_one_line,
+    require_positive_int,
+    shown,
+)
+from windvane.files import faults_of, path_exists, read_text
 
 MOVES = np.asarray([(-1, 0), (1, 0), (0, -1), (0, 1)], np.int32)
 """What each action adds to (row, column)."""
@@ -181,16 +188,19 @@ def read_map(name: str) -> "str | np.ndarray":
         return name
     path = Path(name)
     if not path_exists(path):
-        raise InputError(f"unknown map {name!r}; choose {', '.join(MAPS)} or name a text file")
+        raise InputError(f"unknown map {shown(name)}; choose {', '.join(MAPS)} or name a text file")
     text = read_text(path, "the map", MAX_MAP_BYTES)
     try:
         with warnings.catch_warnings(action="ignore"):  # of an empty file, which is refused below
             table = np.loadtxt(text.splitlines(), ndmin=2)
     except ValueError as error:
-        raise InputError(f"the map {path} is not a table of numbers: {error}") from error
+        raise InputError(
+            f"the map {path} is not a table of numbers: {in_one_line(error)}"
+        ) from error
     if table.size == 0:
         raise InputError(f"the map {path} is not a table of numbers: it is empty")
-    return table
+    with faults_of(path, "the map"):
+        return check_map(table)
 
 
 def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:

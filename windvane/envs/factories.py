@@ -9,7 +9,7 @@ from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, read_map
 from windvane.envs.environment import Environment
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
-from windvane.errors import InputError
+from windvane.errors import InputError, shown
 
 
 def minecart(
@@ -21,7 +21,7 @@ def minecart(
 ) -> Minecart:
     """`config` is a `MinecartConfig`, a path to a JSON file, or what such a file holds."""
     if not isinstance(deterministic, bool):
-        raise InputError(f"deterministic must be true or false, not {deterministic!r}")
+        raise InputError(f"deterministic must be true or false, not {shown(deterministic)}")
     if config is None:
         config = PAPER
     elif isinstance(config, dict):

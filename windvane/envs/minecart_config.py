@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from windvane.errors import InputError, is_number, require_positive_int, shown
-from windvane.files import atomic_write, read_json
+from windvane.files import atomic_write, faults_of, read_json
 
 MINE_RADIUS = 0.14
 BASE_RADIUS = 0.15
@@ -149,7 +149,9 @@ class MinecartConfig:
     @staticmethod
     def from_json(path: str | Path) -> "MinecartConfig":
         """Read an instance from a JSON file."""
-        return MinecartConfig.from_dict(read_json(path, "the Minecart instance"))
+        data = read_json(path, "the Minecart instance")
+        with faults_of(path, "the Minecart instance"):
+            return MinecartConfig.from_dict(data)
 
     @staticmethod
     def from_dict(data: Any) -> "MinecartConfig":

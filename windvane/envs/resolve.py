@@ -13,7 +13,7 @@ from typing import Any
 
 from windvane.envs import ENVS
 from windvane.envs.environment import Environment
-from windvane.errors import InputError, in_one_line
+from windvane.errors import InputError, in_one_line, shown
 from windvane.fingerprint import fingerprint
 from windvane.registry import CUSTOM, Arguments, call, is_import_path, load, require_trust
 
@@ -46,10 +46,9 @@ def check_env(name: Any) -> str:
             return name
         if _GYM_ID.fullmatch(identifier):
             return name
-    shown = name if not isinstance(name, str) or len(name) <= 60 else name[:60] + "..."
     raise InputError(
-        f"unknown env {shown!r}; choose one of: {', '.join(ENVS)}, mo:ID of MO-Gymnasium such as "
-        "mo:four-room-v0, a Gymnasium id, or an import path such as my_package.module:make_env"
+        f"unknown env {shown(name)}; choose one of: {', '.join(ENVS)}, mo:ID of MO-Gymnasium such "
+        "as mo:four-room-v0, a Gymnasium id, or an import path such as my_package.module:make_env"
     )
 
 

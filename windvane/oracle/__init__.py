@@ -108,7 +108,9 @@ def regret(
 def check_gamma(gamma: Any) -> float:
     """Return `gamma` if it is a discount factor."""
     if not (is_number(gamma) and 0 < gamma <= 1):
-        raise InputError(f"the discount factor must lie above 0 and be at most 1, not {gamma!r}")
+        raise InputError(
+            f"the discount factor must lie above 0 and be at most 1, not {shown(gamma)}"
+        )
     # By its digits: a 32-bit 0.98 means the 0.98 whose results are kept.
     return float(str(gamma)) if isinstance(gamma, np.floating) else float(gamma)
 

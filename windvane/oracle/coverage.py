@@ -2,7 +2,6 @@
 
 import io
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.spatial import HalfspaceIntersection
 
+from windvane.archives import members_of, read_array
 from windvane.envs.plans import Plan
 from windvane.errors import in_one_line, is_number
-from windvane.files import atomic_write
+from windvane.files import atomic_write, read_bytes
 
 FORMAT = 1
 MAX_BYTES = 64 * 2**20
@@ -84,8 +84,8 @@ class CoverageSet:
     def load(path: str | Path, like: Plan) -> "CoverageSet":
         """Read a set whose plans are built like `like`.
 
-        Nothing in the file is trusted: OSError if it cannot be read, ValueError if it is damaged,
-        too large or of another form.
+        Nothing in the file is trusted: ValueError if it cannot be read, is damaged, too large or of
+        another form.
         """
         try:
             arrays = _read_arrays(Path(path))
@@ -109,32 +109,12 @@ class CoverageSet:
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an archive, whose sizes are checked before anything is unpacked."""
-    if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
     # Through memory: a file that is no archive would otherwise stay open.
-    with ZipFile(io.BytesIO(path.read_bytes())) as archive:
-        members = archive.infolist()
-        if sum(member.file_size for member in members) > MAX_BYTES:
+    with ZipFile(io.BytesIO(read_bytes(path, "the coverage set", MAX_BYTES))) as archive:
+        members = members_of(archive)
+        if sum(member.file_size for member in members.values()) > MAX_BYTES:
             raise ValueError(f"it would unpack to more than {MAX_BYTES:,} bytes")
-        return {
-            member.filename.removesuffix(".npy"): _to_array(archive.read(member))
-            for member in members
-        }
-
-
-def _to_array(data: bytes) -> np.ndarray:
-    """An array in NumPy's format; unlike NumPy's own reader this one believes no stated size."""
-    stream = io.BytesIO(data)
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0
-    if version != (1, 0):
-        read = np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(stream)
-    start = stream.tell()
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - start:
-        raise ValueError("an array in it has another size than it states")
-    flat = np.frombuffer(data, dtype, offset=start)
-    return flat.reshape(shape, order="F" if by_columns else "C").copy()
+        return {name: read_array(archive, member, MAX_BYTES) for name, member in members.items()}
 
 
 def _check_header(header: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from windvane.errors import InputError
-from windvane.files import atomic_write
+from windvane.files import atomic_write, read_bytes
 
 MAX_BYTES = 64 * 2**20
 """A larger file is none of ours."""
@@ -43,9 +43,7 @@ class SearchCache:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return {}
-        entries = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        entries = json.loads(read_bytes(path, "the cache", MAX_BYTES))
+    except (ValueError, RecursionError):
         return {}
     return entries if isinstance(entries, dict) else {}

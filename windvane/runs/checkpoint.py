@@ -5,8 +5,8 @@ checksum for every array, and loading never runs code. Written whole or not at a
 are kept, so that there is always one to go back to.
 """
 
-import io
 import json
+import math
 import re
 import warnings
 import zipfile
@@ -19,17 +19,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from windvane.errors import InputError, in_one_line
-from windvane.files import UNFINISHED, atomic_write, make_folder
+from windvane.archives import members_of, read_array
+from windvane.errors import LARGEST_COUNT, InputError, in_one_line, shown
+from windvane.files import (
+    atomic_write,
+    file_size,
+    make_folder,
+    own_files,
+    remove_files,
+    remove_folder,
+    sweep,
+)
 from windvane.training.fused_session import from_format_1, to_format_1
 from windvane.version import __version__
 
 FORMAT = 2
 KEPT = 2
 """Checkpoints that are kept."""
+MAX_HEADER = 16 * 2**20
+"""Bytes of a header."""
 
-_FOLDER = "checkpoints"
-_NAME = re.compile(r"step-(\d+)\.npz")
+FOLDER = "checkpoints"
+_NAME = re.compile(r"step-(\d{1,12})\.npz", re.ASCII)
 
 
 class Checkpoint(NamedTuple):
@@ -54,26 +65,30 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
         "step": checkpoint.step,
         "arrays": [[list(array.shape), array.dtype.name] for array in arrays],
     }
-    path = make_folder(folder / _FOLDER) / f"step-{checkpoint.step:012d}.npz"
+    path = make_folder(folder / FOLDER) / f"step-{checkpoint.step:012d}.npz"
 
     def write(file: IO[bytes]) -> None:
         named: dict[str, Any] = {f"array{i}": array for i, array in enumerate(arrays)}
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **named)
 
     atomic_write(path, write)
-    for old in [*saved(folder)[:-KEPT], *path.parent.glob(f"*{UNFINISHED}")]:
-        old.unlink()
+    remove_files(saved(folder)[:-KEPT])
+    sweep(path.parent)
     return path
 
 
-def load(folder: Path, like: Any) -> Checkpoint | None:
-    """The newest checkpoint that is whole; `like` is runs of the same shapes, or their shapes.
+def load(folder: Path, like: Any, most: int = LARGEST_COUNT) -> Checkpoint | None:
+    """The newest checkpoint that is whole; `like` is runs of the same shapes, or their shapes, and
+    `most` how many steps a run has.
 
-    One that is torn is passed over with a warning. None if there is no other.
+    One that is damaged is passed over with a warning. None if there is no other.
     """
     for path in reversed(saved(folder)):
         try:
-            return read(path, like)
+            found = read(path, like)
+            if found.step > most:
+                raise ValueError(f"it is of step {found.step:,}, and the run has {most:,}")
+            return found
         except NewerFormatError:
             raise
         except Exception as error:  # a torn file may fail in any way
@@ -85,41 +100,92 @@ def load(folder: Path, like: Any) -> Checkpoint | None:
 
 
 def read(path: Path, like: Any) -> Checkpoint:
-    """One checkpoint; ValueError and others if it is not whole or not of runs as in `like`."""
-    data = path.read_bytes()
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        damaged = archive.testzip()
-        if damaged:
-            raise ValueError(f"the checksum of {damaged} is wrong")
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        header = json.loads(arrays["header"].tobytes())
-        if header["format"] > FORMAT:
-            raise NewerFormatError(
-                f"{path} was written by a newer Windvane (version {header['version']}): "
-                "install that one"
-            )
+    """One checkpoint; ValueError and others if it is not whole or not of runs as in `like`.
+
+    Nothing is unpacked before its size is known to be that of the array it stands for.
+    """
+    file_size(path, "the checkpoint")
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        members = members_of(archive)
+        header = _read_header(archive, members, path)
         first_format = header["format"] == 1
         like = to_format_1(like) if first_format else like
         abstract, static = eqx.partition(like, _is_array)
         wanted, structure = jax.tree.flatten(abstract)
-        if len(header["arrays"]) != len(wanted):
-            raise ValueError(f"it has {len(header['arrays'])} arrays, not {len(wanted)}")
-        leaves = [_from_numpy(arrays[f"array{i}"], leaf) for i, leaf in enumerate(wanted)]
+        stored = [_stored(leaf) for leaf in wanted]
+        _check_arrays(header["arrays"], stored)
+        leaves = [
+            _from_numpy(_read_array(archive, members, i, one), leaf)
+            for i, (leaf, one) in enumerate(zip(wanted, stored, strict=True))
+        ]
     runs = eqx.combine(jax.tree.unflatten(structure, leaves), static)
     return Checkpoint(header["step"], from_format_1(runs) if first_format else runs)
 
 
+def _read_header(
+    archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path
+) -> dict[str, Any]:
+    if "header" not in members:
+        raise ValueError("it has no header")
+    header = json.loads(read_array(archive, members["header"], MAX_HEADER).tobytes())
+    if not isinstance(header, dict):
+        raise ValueError("its header is not an object")
+    form, step = header.get("format"), header.get("step")
+    if type(form) is not int or form < 1:
+        raise ValueError(f"its format is {shown(form)}")
+    if form > FORMAT:
+        raise NewerFormatError(
+            f"{path} was written by a newer Windvane (version {shown(header.get('version'))}): "
+            "install that one"
+        )
+    named = _NAME.fullmatch(path.name)
+    if type(step) is not int or not 0 <= step <= LARGEST_COUNT:
+        raise ValueError(f"its step is {shown(step)}")
+    if named is not None and int(named[1]) != step:
+        raise ValueError(f"it is of step {step:,}, not of {int(named[1]):,} as its name says")
+    return header
+
+
+def _check_arrays(listed: Any, stored: list[jax.ShapeDtypeStruct]) -> None:
+    """Compare what a header says of its arrays with what they must be."""
+    if not isinstance(listed, list) or len(listed) != len(stored):
+        number = len(listed) if isinstance(listed, list) else "no"
+        raise ValueError(f"it has {number} arrays, not {len(stored)}")
+    for entry, one in zip(listed, stored, strict=True):
+        if entry != [list(one.shape), one.dtype.name]:
+            raise ValueError(_other_array(entry, one))
+
+
+def _read_array(
+    archive: zipfile.ZipFile,
+    members: dict[str, zipfile.ZipInfo],
+    index: int,
+    like: jax.ShapeDtypeStruct,
+) -> np.ndarray:
+    if f"array{index}" not in members:
+        raise ValueError(f"it has no array {index}")
+    size = math.prod(like.shape) * like.dtype.itemsize
+    array = read_array(archive, members[f"array{index}"], size)
+    if array.shape != like.shape or array.dtype != like.dtype:
+        raise ValueError(_other_array([list(array.shape), array.dtype.name], like))
+    return array
+
+
+def _other_array(entry: Any, like: jax.ShapeDtypeStruct) -> str:
+    described = isinstance(entry, list) and len(entry) == 2
+    what = f"{entry[1]} of shape {entry[0]}" if described else shown(entry)
+    return f"an array is {what:.80}, not {like.dtype.name} of {list(like.shape)}"
+
+
 def saved(folder: Path) -> list[Path]:
     """The checkpoints of a run folder, oldest first."""
-    return sorted(p for p in (folder / _FOLDER).glob("step-*.npz") if _NAME.fullmatch(p.name))
+    return own_files(folder / FOLDER, _NAME)
 
 
 def remove(folder: Path) -> None:
     """Remove all checkpoints of a run folder, once there is nothing to resume."""
-    for path in [*saved(folder), *(folder / _FOLDER).glob(f"*{UNFINISHED}")]:
-        path.unlink()
-    if (folder / _FOLDER).exists():
-        (folder / _FOLDER).rmdir()
+    remove_files(saved(folder))
+    remove_folder(folder / FOLDER)
 
 
 def _is_array(leaf: Any) -> bool:
@@ -137,9 +203,10 @@ def _to_numpy(leaf: Array) -> np.ndarray:
 def _from_numpy(array: np.ndarray, like: Any) -> Array:
     # A copy of JAX's own, which can be donated to a compiled program.
     leaf = jnp.array(array)
-    leaf = jax.random.wrap_key_data(leaf) if _is_key(like) else leaf
-    if leaf.shape != like.shape or leaf.dtype != like.dtype:
-        raise ValueError(
-            f"an array is {leaf.dtype} of shape {leaf.shape}, not {like.dtype} of {like.shape}"
-        )
-    return leaf
+    return jax.random.wrap_key_data(leaf) if _is_key(like) else leaf
+
+
+def _stored(leaf: Any) -> jax.ShapeDtypeStruct:
+    """Shape and type of an array in a file."""
+    data = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+    return jax.ShapeDtypeStruct(data.shape, data.dtype)

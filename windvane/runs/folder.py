@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from windvane.errors import InputError
-from windvane.files import atomic_write, make_folder, read_json
+from windvane.errors import InputError, shown
+from windvane.evaluation import check_values
+from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json, shown_path
 from windvane.training.config import PARTS, TrainConfig
 
 CONFIG = "config.json"
@@ -20,17 +21,13 @@ _OBJECTS_1 = "own-parts.json"
 
 def is_run_folder(folder: Path) -> bool:
     """Whether a folder holds a training run."""
-    try:
-        return (folder / CONFIG).exists()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read {str(folder)!r:.120}: {reason}") from error
+    return path_exists(folder / CONFIG)
 
 
 def load_config(folder: Path) -> TrainConfig:
     """The configuration of a run folder."""
     if not is_run_folder(folder):
-        raise InputError(f"there is no training run in {folder}")
+        raise InputError(f"there is no training run in {shown_path(folder)}")
     config = TrainConfig.load(folder / CONFIG)
     if not has_old_objects(folder):
         return config
@@ -41,14 +38,14 @@ def load_config(folder: Path) -> TrainConfig:
         kinds.get(kind, kind) in PARTS and isinstance(name, str) for kind, name in names.items()
     )
     if not good:
-        raise InputError(f"{old} must name the classes of custom parts, not {names!r:.80}")
+        raise InputError(f"{old} must name the classes of custom parts, not {shown(names)}")
     known = {kinds.get(kind, kind): {"type": name} for kind, name in names.items()}
     return replace(config, custom=known)
 
 
 def has_old_objects(folder: Path) -> bool:
     """Whether a run of the first format had objects made in Python: its policies do not say so."""
-    return (folder / _OBJECTS_1).exists()
+    return path_exists(folder / _OBJECTS_1)
 
 
 def create_run_folder(folder: Path, config: TrainConfig, optimal: Any) -> Path:
@@ -69,12 +66,15 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: Any) -> Path:
     return folder
 
 
-def load_optimal(folder: Path) -> Any:
+def load_optimal(folder: Path, num_objectives: int | None = None) -> list[list[float]] | None:
     """The coverage set that was handed over with a run, or None."""
     path = folder / OPTIMAL
-    values = read_json(path) if path.exists() else None
-    if values == FUNCTION:
+    if not path_exists(path):
+        return None
+    given = read_json(path)
+    if given == FUNCTION:
         raise InputError(
             "the optimal values of this run were a function: give it again, as optimal=..."
         )
-    return values
+    with faults_of(path, "the file"):
+        return check_values(given, num_objectives).tolist()

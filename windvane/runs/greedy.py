@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from windvane.errors import LARGEST_COUNT, InputError
 from windvane.evaluation import Evaluation, evaluate
-from windvane.files import make_folder
+from windvane.files import faults_of, make_folder, path_exists
 from windvane.policy import Policy
-from windvane.runs.records import Records, concatenate, read_table, write_table
 from windvane.runs.result import EVALUATIONS, policy_path
+from windvane.runs.tables import (
+    Records,
+    concatenate,
+    numbers,
+    read_table,
+    whole_numbers,
+    write_table,
+)
 from windvane.training.build import Training
+from windvane.training.config import TrainConfig
 from windvane.training.session import Session
 
 
@@ -31,30 +40,30 @@ class GreedyEvaluations:
     ) -> "GreedyEvaluations":
         """Continue from what a folder holds of the steps before."""
         found = GreedyEvaluations(training, folder, optimal)
-        if folder is None or not (folder / EVALUATIONS).exists():
+        if folder is None or not path_exists(folder / EVALUATIONS):
             return found
-        table = read_table(folder / EVALUATIONS)
+        table = read_evaluations(folder / EVALUATIONS, training.config)
         kept = table["step"] <= step
         found.tables = [{name: column[kept] for name, column in table.items()}]
         for run, name in enumerate(training.config.run_names):
             path, scores = policy_path(folder, name, best=True), table["utility"][kept]
             mine = scores[table["run"][kept] == run]
-            if path.exists() and mine.size:
+            if path_exists(path) and mine.size:
                 found.policies[run] = (float(mine.max()), _load(path, training))
         return found
 
     @staticmethod
-    def read(folder: Path, names: tuple[str, ...], given: dict[str, Any]) -> "GreedyEvaluations":
+    def read(folder: Path, config: TrainConfig, given: dict[str, Any]) -> "GreedyEvaluations":
         """What a finished training holds."""
         found = GreedyEvaluations(None, folder)
-        if (folder / EVALUATIONS).exists():
-            found.tables = [read_table(folder / EVALUATIONS)]
+        if path_exists(folder / EVALUATIONS):
+            found.tables = [read_evaluations(folder / EVALUATIONS, config)]
             given = {
                 name: part for name, part in given.items() if name in ("env", "agent", "trust")
             }
-            for run, name in enumerate(names):
+            for run, name in enumerate(config.run_names):
                 path = policy_path(folder, name, best=True)
-                if path.exists():
+                if path_exists(path):
                     found.policies[run] = (0.0, Policy.load(path, **given))
         return found
 
@@ -96,6 +105,26 @@ class GreedyEvaluations:
         """Write the curve into the run folder."""
         if self.folder is not None and self.rows is not None:
             write_table(self.folder / EVALUATIONS, self.rows)
+
+
+def read_evaluations(path: Path, config: TrainConfig) -> Records:
+    """The greedy evaluations of a training, checked; the columns that are ours alone."""
+    table = read_table(path)
+    with faults_of(path, "the table"):
+        columns = {
+            "run": whole_numbers(table, "run", 0, len(config.runs) - 1),
+            "seed": whole_numbers(table, "seed", 0, LARGEST_COUNT),
+            "step": whole_numbers(table, "step", 1, config.steps),
+            **{name: numbers(table, name) for name in ("utility", "worst_utility")},
+            **{name: numbers(table, name, unknown=True) for name in ("regret", "worst_regret")},
+            "never_ending": numbers(table, "never_ending", 0, 1),
+        }
+        if (np.diff(columns["step"].astype(np.int64)) < 0).any():
+            raise InputError("the column 'step' must not decrease from row to row")
+        pairs = set(zip(columns["run"].tolist(), columns["step"].tolist(), strict=True))
+        if len(pairs) < len(columns["run"]):
+            raise InputError("it has two evaluations of one run at one step")
+    return columns
 
 
 def _row(run: int, seed: int, step: int, found: Evaluation) -> Records:

@@ -6,27 +6,45 @@ the checkpoint that the run resumes from are out of date and are written anew.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from windvane.errors import InputError
-from windvane.files import UNFINISHED, atomic_write
+from windvane.errors import LARGEST_COUNT, InputError
+from windvane.files import (
+    faults_of,
+    make_folder,
+    own_files,
+    path_exists,
+    remove_files,
+    remove_folder,
+    shown_path,
+    sweep,
+)
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
+from windvane.runs.folder import CONFIG, load_config
+from windvane.runs.tables import (
+    Records,
+    concatenate,
+    numbers,
+    read_table,
+    vector,
+    whole_numbers,
+    write_table,
+)
+from windvane.training.config import MAX_RUNS, TrainConfig
 from windvane.training.fused import StepInfo
 
-Records = dict[str, np.ndarray]
-"""A table: columns of equal length by name."""
-
 EPISODES = "episodes.parquet"
-_PARTS = "records"
-_PART = re.compile(r"steps-(\d+)-(\d+)\.parquet")
+TOLERANCE = 1e-5
+"""Of sums of numbers with 32 bits."""
+PARTS = "records"
+_PART = re.compile(r"steps-(\d{1,12})-(\d{1,12})\.parquet", re.ASCII)
 
 OptimalValue = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
 
@@ -83,26 +101,22 @@ def replay_content(replay: ReplayBuffer[Any], states: list[Any]) -> Records | No
     return concatenate(tables)
 
 
-def concatenate(tables: Iterable[Records]) -> Records:
-    """One table of many with the same columns; of none, one without columns."""
-    tables = list(tables)
-    names = tables[0] if tables else {}
-    return {name: np.concatenate([table[name] for table in tables]) for name in names}
-
-
 class RecordWriter:
     """Gathers the rows of a run folder and writes them, a part at each checkpoint."""
 
     def __init__(self, folder: Path, step: int):
-        """Resume from `step`: parts that reach beyond it are removed."""
-        self._folder, self._from = folder / _PARTS, step
+        """Resume from `step`: parts that reach beyond it are removed, the others checked."""
+        self._folder, self._from = folder / PARTS, step
         self._tables: list[Records] = []
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for path, (_, to) in _parts(folder):
-            if to > step:
-                path.unlink()
-        for path in self._folder.glob(f"*{UNFINISHED}"):
-            path.unlink()
+        if self._folder.is_symlink():
+            raise InputError(f"{self._folder} must be a folder of its own, not a link to another")
+        make_folder(self._folder)
+        parts = _parts(folder)
+        remove_files(path for path, (_, to) in parts if to > step)
+        sweep(self._folder)
+        # At once: that a part is damaged must not come out when the training is done.
+        config = load_config(folder) if path_exists(folder / CONFIG) else None
+        _read_parts([part for part in parts if part[1][1] <= step], config)
 
     def add(self, rows: Records) -> None:
         """Keep rows for the next part."""
@@ -124,17 +138,16 @@ class RecordWriter:
 def merge(folder: Path) -> Records:
     """Write all parts of a run folder as one file, beside them."""
     records = read_records(folder)
-    if not (folder / EPISODES).exists():
+    if not path_exists(folder / EPISODES):
         write_table(folder / EPISODES, records)
     return records
 
 
 def remove_parts(folder: Path) -> None:
     """Remove the parts of a run folder, once there is one file of them all."""
-    for path in (folder / _PARTS).glob("*.parquet*"):
-        path.unlink()
-    if (folder / _PARTS).exists():
-        (folder / _PARTS).rmdir()
+    remove_files(path for path, _ in _parts(folder))
+    sweep(folder / PARTS)
+    remove_folder(folder / PARTS)
 
 
 def read_records(folder: str | Path) -> Records:
@@ -146,80 +159,122 @@ def read_records(folder: str | Path) -> Records:
     returns), `epsilon`, `loss`. `optimal` and `regret` are NaN where the optimum is not known.
     """
     folder = Path(folder)
-    if (folder / EPISODES).exists():
-        return _with_utility(read_table(folder / EPISODES))
+    config = load_config(folder) if path_exists(folder / CONFIG) else None
+    if path_exists(folder / EPISODES):
+        return _read(folder / EPISODES, config)
     parts = _parts(folder)
     if not parts:
-        raise InputError(f"there are no records of a training run in {folder}")
-    return concatenate(_with_utility(read_table(path)) for path, _ in parts)
+        raise InputError(f"there are no records of a training run in {shown_path(folder)}")
+    return concatenate(_read_parts(parts, config))
 
 
-def write_table(path: Path, records: Records, about: dict[str, str] | None = None) -> None:
-    """Write Parquet with polars, or with pyarrow where there is only that; `about` goes into the
-    file's metadata.
+def check_episodes(table: Records, config: TrainConfig | None = None) -> Records:
+    """Check records of episodes, column by column: types, numbers, order, and that they belong to a
+    training where that is known. What is returned has the columns that are ours alone.
     """
-
-    def write(file: IO[bytes]) -> None:
-        try:
-            import polars
-        except ImportError:
-            arrow, parquet = _pyarrow()
-            table = arrow.table(records).replace_schema_metadata(about)
-            parquet.write_table(table, file, compression="zstd")
-        else:
-            polars.DataFrame(records).write_parquet(file, metadata=about)
-
-    atomic_write(path, write)
-
-
-def read_table(path: Path) -> Records:
-    """Read Parquet as columns."""
-    try:
-        import polars
-    except ImportError:
-        table = _pyarrow()[1].read_table(path)
-        return {name: table[name].to_numpy() for name in table.column_names}
-    frame = polars.read_parquet(path, memory_map=False)
-    return {name: frame[name].to_numpy() for name in frame.columns}
-
-
-def read_about(path: Path) -> dict[str, str]:
-    """The metadata of a Parquet file."""
-    try:
-        import polars
-    except ImportError:
-        found = _pyarrow()[1].read_metadata(path).metadata or {}
-        return {name.decode(): text.decode() for name, text in found.items()}
-    return polars.read_parquet_metadata(path)
-
-
-def _with_utility(records: Records) -> Records:
-    """Records as they are written now: earlier versions left out the utility."""
-    if "utility" in records or "regret" not in records:
-        return records
-    number = sum(name.startswith("weights_") for name in records)
-    weights, returns = (
-        np.stack([records[f"{name}_{i}"] for i in range(number)], axis=-1)
-        for name in ("weights", "return")
-    )
-    utility = (weights.astype(float) * returns).sum(-1)
-    names = list(records)
-    after = names.index("regret") + 1
-    columns = records | {"utility": utility}
-    return {name: columns[name] for name in [*names[:after], "utility", *names[after:]]}
+    runs = None if config is None else config.runs
+    steps = LARGEST_COUNT if config is None else config.steps
+    run = whole_numbers(table, "run", 0, (MAX_RUNS if runs is None else len(runs)) - 1)
+    seed = whole_numbers(table, "seed", 0, LARGEST_COUNT)
+    episode = whole_numbers(table, "episode", 0, LARGEST_COUNT)
+    step = whole_numbers(table, "step", 1, steps)
+    checked = {"run": run, "seed": seed, "episode": episode, "step": step}
+    checked["length"] = whole_numbers(table, "length", 1, LARGEST_COUNT)
+    weights, returns = vector(table, "weights"), vector(table, "return")
+    if len(weights) != len(returns):
+        raise InputError(f"it has {len(weights)} columns of weights and {len(returns)} of returns")
+    for name, columns in (("weights", weights), ("return", returns)):
+        checked |= {f"{name}_{index}": column for index, column in enumerate(columns)}
+    optimal, regret = (numbers(table, name, unknown=True) for name in ("optimal", "regret"))
+    if (np.isnan(optimal) != np.isnan(regret)).any():
+        raise InputError("the columns 'optimal' and 'regret' must be NaN in the same rows")
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = [w.astype(float) * r for w, r in zip(weights, returns, strict=True)]
+        size, earned = np.sum(np.abs(terms), axis=0), np.sum(terms, axis=0)
+    # Records of the first format lack it.
+    utility = numbers(table, "utility") if "utility" in table else earned
+    if not (np.abs(utility - earned) <= TOLERANCE * (1 + size)).all():
+        raise InputError("the column 'utility' must be weights times returns")
+    apart = np.abs(optimal - utility - regret)  # NaN where the optimum is not known
+    if (apart > TOLERANCE * (1 + size + np.abs(optimal))).any():
+        raise InputError("the column 'regret' must be the optimal value less the utility")
+    checked |= {"optimal": optimal, "regret": regret, "utility": utility}
+    checked["epsilon"] = numbers(table, "epsilon", 0, 1)
+    loss = table.get("loss")
+    if loss is None or loss.ndim != 1 or loss.dtype.kind != "f":  # a run that diverged has any
+        raise InputError("it has no column 'loss' of numbers")
+    _check_order(run, episode, step)
+    if runs is not None:
+        seeds = np.asarray([one.seed_numbers[0] for one in runs])
+        if (seeds[run] != seed).any():
+            raise InputError("the column 'seed' has others than the training")
+    return checked | {"loss": loss}
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise InputError("records need polars or pyarrow: install one of them") from error
+def check_finite(rows: Records) -> None:
+    """Complain about an environment or a schedule that gave numbers which are not finite."""
+    for name, column in rows.items():
+        if name not in ("loss", "optimal", "regret") and not np.isfinite(column).all():
+            where = int(np.flatnonzero(~np.isfinite(column))[0])
+            raise InputError(
+                f"{name} of the episode that ended at step {rows['step'][where]:,} is "
+                f"{column[where]}: rewards and weights must be finite"
+            )
+
+
+def read_content(path: Path, runs: int) -> Records:
+    """What diverse buffers held in the end, from the file of a training with so many runs."""
+    table = read_table(path)
+    with faults_of(path, "the replay content"):
+        columns = {
+            "run": whole_numbers(table, "run", 0, runs - 1),
+            "diverse": whole_numbers(table, "diverse", 0, 1),
+        }
+        returns = vector(table, "return")
+    return columns | {f"return_{index}": column for index, column in enumerate(returns)}
+
+
+def _check_order(run: np.ndarray, episode: np.ndarray, step: np.ndarray) -> None:
+    if (np.diff(step.astype(np.int64)) < 0).any():
+        raise InputError("the column 'step' must not decrease from row to row")
+    order = np.argsort(run, kind="stable")
+    same = np.diff(run[order].astype(np.int64)) == 0
+    if (np.diff(episode[order].astype(np.int64))[same] <= 0).any():
+        raise InputError("the column 'episode' must increase from row to row of a run")
+
+
+def _read(path: Path, config: TrainConfig | None) -> Records:
+    table = read_table(path)
+    with faults_of(path, "the table"):
+        return check_episodes(table, config)
+
+
+def _read_parts(
+    parts: list[tuple[Path, tuple[int, int]]], config: TrainConfig | None
+) -> list[Records]:
+    """Parts that follow one another without a gap and have the same columns."""
+    tables: list[Records] = []
+    reached = 0
+    for path, (start, stop) in parts:
+        if start != reached or stop <= start:
+            raise InputError(
+                f"{path} has the records from step {start:,} on, and those before it end at "
+                f"{reached:,}: a part is missing or there twice"
+            )
+        table = _read(path, config)
+        with faults_of(path, "the table"):
+            whole_numbers(table, "step", start + 1, stop)
+            if tables and list(table) != list(tables[0]):
+                raise InputError("it has other columns than the part before it")
+        tables.append(table)
+        reached = stop
+    return tables
 
 
 def _parts(folder: Path) -> list[tuple[Path, tuple[int, int]]]:
     """Part files and their steps, in order."""
     found = []
-    for path in (folder / _PARTS).glob("steps-*.parquet"):
+    for path in own_files(folder / PARTS, _PART):
         match = _PART.fullmatch(path.name)
         if match:
             found.append((path, (int(match[1]), int(match[2]))))

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from windvane.errors import InputError
-from windvane.files import atomic_write, make_folder, read_json
+from windvane.errors import InputError, is_number, require_int, shown
+from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
 from windvane.policy import Policy, given_again
+from windvane.runs import checkpoint
 from windvane.runs.folder import has_old_objects, load_config
-from windvane.runs.records import Records, write_table
+from windvane.runs.records import PARTS
+from windvane.runs.tables import Records, write_table
 from windvane.training.build import check_custom
 from windvane.training.config import TrainConfig
 
@@ -112,19 +114,25 @@ def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
     return where / f"{run_name}.safetensors"
 
 
+def written_folders(folder: Path) -> tuple[Path, ...]:
+    """The folders of a training that files are written into, its own first."""
+    policies = folder / POLICIES
+    return (folder, folder / checkpoint.FOLDER, folder / PARTS, policies, policies / BEST)
+
+
 def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> tuple[Policy, ...]:
     """The policies of a finished training, one per run: the last or the best ones; with `best=None`
     the best where there are any. `given` is as in `Policy.load`.
     """
     config = load_config(folder)
     names = config.run_names
-    if not (folder / SUMMARY).exists():
+    if not path_exists(folder / SUMMARY):
         raise InputError(
             f"the training run in {folder} is not finished; resume it with: "
             f"windvane resume {folder}"
         )
     if best is None:
-        best = all(policy_path(folder, name, True).exists() for name in names)
+        best = all(path_exists(policy_path(folder, name, True)) for name in names)
     given = {name: part for name, part in given.items() if name in ("env", "agent", "trust")}
     if has_old_objects(folder):
         objects = {kind: given.get(kind) for kind in ("env", "agent")}
@@ -132,13 +140,41 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     return tuple(Policy.load(policy_path(folder, name, best), **given) for name in names)
 
 
-def read_failed(folder: Path) -> tuple[int, ...]:
-    """The runs that a finished training lists as diverged."""
+def read_failed(folder: Path, config: TrainConfig, episodes: int | None = None) -> tuple[int, ...]:
+    """The runs that diverged, from a summary that is checked to be of this training, and of so many
+    episodes if their number is given.
+    """
     path = folder / SUMMARY
     summary = read_json(path)
-    failed = summary.get("failed") if isinstance(summary, dict) else None
-    if not isinstance(failed, list) or not all(type(run) is int and run >= 0 for run in failed):
-        raise InputError(f"{path} has no list of runs that failed")
+    with faults_of(path, "the summary"):
+        failed = _check_summary(summary, config)
+        if episodes is not None and summary["episodes"] != episodes:
+            raise InputError(
+                f"it is of {summary['episodes']:,} episodes, and there are records of {episodes:,}"
+            )
+        return failed
+
+
+def _check_summary(summary: Any, config: TrainConfig) -> tuple[int, ...]:
+    names = list(config.run_names)
+    if not isinstance(summary, dict):
+        raise InputError(f"it must be a JSON object, not {shown(summary)}")
+    for name, expected in (("steps", config.steps), ("runs", names)):
+        if type(summary.get(name)) is not type(expected) or summary[name] != expected:
+            raise InputError(f"its {name} are {shown(summary.get(name))}, not {shown(expected)}")
+    require_int("its number of episodes", summary.get("episodes"), 0)
+    for name in ("regret", "regret_last_quarter", "utility", "utility_last_quarter"):
+        values = summary.get(name, [None] * len(names))  # utility came later
+        listed = isinstance(values, list) and len(values) == len(names)
+        if not listed or not all(value is None or is_number(value) for value in values):
+            raise InputError(f"its {name} must be {len(names)} numbers or null: {shown(values)}")
+    failed = summary.get("failed")
+    if not isinstance(failed, list):
+        raise InputError(f"it must list the runs that failed, not {shown(failed)}")
+    for run in failed:
+        require_int("a run that failed", run, 0, len(names) - 1)
+    if len(set(failed)) < len(failed):
+        raise InputError(f"it lists a run that failed twice: {shown(failed)}")
     return tuple(failed)
 
 

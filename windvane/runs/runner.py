@@ -18,9 +18,9 @@ from rich.console import Console
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
-from windvane.errors import InputError, is_number
+from windvane.errors import InputError, is_number, shown
 from windvane.evaluation import check_values, optimal_value_fn
-from windvane.files import file_lock, make_folder
+from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
 from windvane.policy import Policy, given_again
@@ -37,9 +37,17 @@ from windvane.runs.folder import (
     load_optimal,
 )
 from windvane.runs.greedy import GreedyEvaluations
-from windvane.runs.records import OptimalValue, Records, RecordWriter, episode_rows, replay_content
-from windvane.runs.result import CONTENT, SUMMARY, Result, load_policies, read_failed
+from windvane.runs.records import OptimalValue, RecordWriter, episode_rows, replay_content
+from windvane.runs.result import (
+    CONTENT,
+    SUMMARY,
+    Result,
+    load_policies,
+    read_failed,
+    written_folders,
+)
 from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
+from windvane.runs.tables import Records, concatenate
 from windvane.schedules import WeightSchedule
 from windvane.training.build import Training, build, describe_custom
 from windvane.training.config import PARTS, TrainConfig
@@ -51,9 +59,9 @@ from windvane.training.session import Session
 
 def train(
     env: Any = "minecart",
-    agent: Agent | str | None = None,
+    agent: Any = None,
     *,
-    replay: ReplayBuffer[Any] | str | None = None,
+    replay: Any = None,
     schedule: Any = None,
     weights: Any = None,
     out: str | Path | None = None,
@@ -109,15 +117,22 @@ def resume(
     folder = Path(folder)
     config = load_config(folder)
     objects, trusted = given_again(config, given, trust)
-    if (folder / SUMMARY).exists():
+    if path_exists(folder / SUMMARY):
+        result = read_result(folder, trust=trust, **given)
         checkpoint.remove(folder)
         records.remove_parts(folder)
-        return read_result(folder, trust=trust, **given)
+        sweep(*written_folders(folder))
+        return result
     use_compilation_cache()
-    optimal = load_optimal(folder) if optimal is None else optimal
     make_folder(folder)
     with file_lock(folder / CONFIG):
+        sweep(*written_folders(folder))
         training = build(config, trusted=trusted, **objects)
+        objectives = training.spec.num_objectives
+        if optimal is None:
+            optimal = load_optimal(folder, objectives)
+        elif not callable(optimal):
+            optimal = check_values(optimal, objectives).tolist()
         return _Run(training, folder, console, optimal).run()
 
 
@@ -126,11 +141,12 @@ def read_result(folder: Path, **given: Any) -> Result:
     config = load_config(folder)
     found = records.read_records(folder)
     policies = load_policies(folder, **given)
-    content = records.read_table(folder / CONTENT) if (folder / CONTENT).exists() else None
-    greedy = GreedyEvaluations.read(folder, config.run_names, given)
-    return Result(
-        config, found, policies, read_failed(folder), folder, content, greedy.rows, greedy.best
-    )
+    failed = read_failed(folder, config, len(found["step"]))
+    content = None
+    if path_exists(folder / CONTENT):
+        content = records.read_content(folder / CONTENT, len(config.runs))
+    greedy = GreedyEvaluations.read(folder, config, given)
+    return Result(config, found, policies, failed, folder, content, greedy.rows, greedy.best)
 
 
 class Chunk(NamedTuple):
@@ -200,6 +216,7 @@ class _Run:
                 infos, failure = self._advance(session, start, chunk, stop)
                 step = start + len(np.asarray(infos.ended))
                 rows = episode_rows(infos, start, seeds, before, optimal_value)
+                records.check_finite(rows)
                 writer.add(rows)
                 show(step, rows)
                 self.greedy.consider(session, start, step)
@@ -219,7 +236,7 @@ class _Run:
         """Start from the newest checkpoint, or from nothing; the step that is."""
         found = None
         if self.folder is not None and checkpoint.saved(self.folder):
-            found = checkpoint.load(self.folder, session.template())
+            found = checkpoint.load(self.folder, session.template(), self.config.steps)
         if found is None:
             session.begin(None, 0)
             return 0
@@ -298,7 +315,7 @@ class InMemoryWriter:
 
     def finish(self) -> Records:
         """All rows."""
-        return records.concatenate(self._tables)
+        return concatenate(self._tables)
 
 
 def _schedule(schedule: Any, weights: Any) -> Any:
@@ -310,7 +327,7 @@ def _schedule(schedule: Any, weights: Any) -> Any:
     if vector is not None:
         return ",".join(map(repr, vector))
     if weights is not None:
-        raise InputError(f"weights must be one vector of numbers, not {weights!r:.80}")
+        raise InputError(f"weights must be one vector of numbers, not {shown(weights)}")
     return given
 
 
@@ -342,7 +359,7 @@ def _configure(
         elif isinstance(part, types) or (kind == "schedule" and callable(part)):
             custom[kind] = part
         else:
-            raise InputError(f"{kind} must be a name or an object of its class, not {part!r:.80}")
+            raise InputError(f"{kind} must be a name or an object of its class, not {shown(part)}")
     base: dict[str, Any] = {}
     if isinstance(env, TrainConfig):
         base = {f.name: getattr(env, f.name) for f in fields(env)}
@@ -363,15 +380,15 @@ def _describe(env: Any, custom: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if not native and not gymnasium:
         raise InputError(
             "env must be a configuration, a name, a native environment or a Gymnasium environment, "
-            f"not {env!r:.80}"
+            f"not {shown(env)}"
         )
-    shown = {"observation": env.observation} if native else {"observation": "auto"}
+    seen = {"observation": env.observation} if native else {"observation": "auto"}
     described = None if isinstance(env, GymnasiumEnv) else describe_env(env)
     if described is None:
         custom["env"] = env
-        return shown, "default"
+        return seen, "default"
     name, args = described
-    return shown | {"env": name, "env_args": Arguments(args)}, preset_for(name)
+    return seen | {"env": name, "env_args": Arguments(args)}, preset_for(name)
 
 
 __all__ = ["InMemoryWriter", "chunks", "read_result", "resume", "train"]

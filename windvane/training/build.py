@@ -16,7 +16,7 @@ from windvane.envs import ENVS
 from windvane.envs.checking import check_environment
 from windvane.envs.environment import Environment, require_observation
 from windvane.envs.resolve import GymnasiumEnv, World, from_object, resolve_env
-from windvane.errors import InputError
+from windvane.errors import InputError, shown
 from windvane.fingerprint import fingerprint, type_name
 from windvane.learning.codec import FrameCodec
 from windvane.learning.hyperparameters import Hyperparameters
@@ -45,6 +45,8 @@ from windvane.training.session import Session
 
 REPLAY_BYTES_LIMIT = 32 * 2**30
 """Memory that the frames of one replay buffer may take."""
+CHUNK_BYTES_LIMIT = 2 * 2**30
+"""Memory that what happens in the steps of one chunk may take."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
         )
     for part, kind in ((agent, Agent), (replay, ReplayBuffer)):
         if not isinstance(part, kind):
-            raise InputError(f"an object of the class {kind.__name__} is needed, not {part!r:.80}")
+            raise InputError(f"an object of the class {kind.__name__} is needed, not {shown(part)}")
     names = Hyperparameters.__dataclass_fields__
     sizes = Architecture.__dataclass_fields__
     learner = Learner(
@@ -246,6 +248,17 @@ def _schedule(
 
 
 def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
+    # Of every step: weights, returns, and four numbers more.
+    per_step = 4 * (2 * spec.num_objectives + 4) * len(config.runs)
+    for name in ("chunk", "learning_starts"):
+        steps = min(getattr(config, name), config.steps)
+        if steps * per_step > CHUNK_BYTES_LIMIT:
+            raise InputError(
+                f"{name} must be at most {CHUNK_BYTES_LIMIT // per_step:,} for "
+                f"{len(config.runs)} runs of {spec.num_objectives} objectives, not "
+                f"{getattr(config, name):,}: its steps would take "
+                f"{steps * per_step / 2**30:.0f} GiB"
+            )
     if isinstance(world, Environment):
         return
     frame = int(np.prod(spec.frame.shape)) * np.dtype(spec.frame.dtype).itemsize

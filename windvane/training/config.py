@@ -12,7 +12,7 @@ import jax
 
 from windvane.agents import AGENTS
 from windvane.envs.resolve import check_env
-from windvane.errors import LARGEST_COUNT, InputError, choose, is_number, require_int
+from windvane.errors import LARGEST_COUNT, InputError, choose, is_number, require_int, shown
 from windvane.files import read_json
 from windvane.registry import CUSTOM, Arguments
 from windvane.replay import REPLAYS
@@ -30,7 +30,12 @@ FORMAT = 2
 
 MAX_RUNS = 10_000
 """Runs that one training may have."""
+MAX_SCHEDULES = 100
+SMALLEST = 1e-30
+"""What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
+_ADDED_LATER: tuple[str, ...] = ()
+"""Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
 
@@ -54,7 +59,7 @@ class TrainConfig(Settings):
         for name, choices in _CHOICES.items():
             _choose(name, getattr(self, name), choices)
         if not isinstance(self.oracle, bool):
-            raise InputError(f"oracle must be true or false, not {self.oracle!r}")
+            raise InputError(f"oracle must be true or false, not {shown(self.oracle)}")
         for name, most in _WHOLE.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
@@ -176,7 +181,7 @@ class TrainConfig(Settings):
     def from_json(values: Any, source: str = "the configuration") -> "TrainConfig":
         """The configuration that `to_json` was called on; `source` is for complaints."""
         form = values.get("format") if isinstance(values, dict) else None
-        if not isinstance(values, dict) or not isinstance(form, int) or isinstance(form, bool):
+        if not isinstance(values, dict) or type(form) is not int or form < 1:
             raise InputError(f"{source} is no configuration of a training run")
         if form > FORMAT:
             raise InputError(
@@ -188,14 +193,18 @@ class TrainConfig(Settings):
         rest = {name: value for name, value in values.items() if name != "format"}
         unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
-            raise InputError(f"{source} has an unknown setting {unknown[0]!r}")
+            raise InputError(f"{source} has an unknown setting {shown(unknown[0])}")
         for name in ("seeds", "schedule"):
             if isinstance(rest.get(name), list):
                 rest[name] = tuple(rest[name])
         try:
-            return TrainConfig(**rest)
+            config = TrainConfig(**rest)
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
+        missing = sorted(known - set(rest) - set(_ADDED_LATER))
+        if missing and form == FORMAT:
+            raise InputError(f"{source} lacks the setting {missing[0]!r}")
+        return config
 
     @staticmethod
     def load(path: str | Path) -> "TrainConfig":
@@ -239,7 +248,9 @@ class _Range:
         if good and self.high is not None:
             good = value < self.high if self.open_high else value <= self.high
         if not good:
-            raise InputError(f"{name} must be a number {self}, not {value!r}")
+            raise InputError(f"{name} must be a number {self}, not {shown(value)}")
+        if 0 < abs(value) < SMALLEST:
+            raise InputError(f"{name} must be 0 or at least {SMALLEST:g}, not {value!r}")
         return float(value)
 
     def __str__(self) -> str:
@@ -263,7 +274,7 @@ _WHOLE = dict.fromkeys(
     "batch_size": 65_536, "weight_history_size": 2**24, "capacity": 2**27, "width": 16_384,
     "depth": 64, "encoder_depth": 64, "num_envs": 4_096, "frame_stack": 64, "frame_size": 1_024,
 }  # fmt: skip
-_POSITIVE, _SHARE = _Range(0, open_low=True), _Range(0, 1)
+_POSITIVE, _SHARE = _Range(0, 1e30, open_low=True), _Range(0, 1)
 _NUMBERS = {
     "gamma": _Range(0, 1, open_low=True),
     "learning_rate": _POSITIVE,
@@ -274,24 +285,26 @@ _NUMBERS = {
     "reward_scale": _POSITIVE,
     "priority_exponent": _Range(0, 100),
     "priority_offset": _POSITIVE,
-    "checkpoint_seconds": _Range(0),
+    "checkpoint_seconds": _Range(0, 1e9),
 }
 
 
 def _choose(name: str, value: Any, choices: Collection[str]) -> None:
     if not isinstance(value, str):
-        raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        raise InputError(f"{name} must be one of {', '.join(choices)}, not {shown(value)}")
     choose(name, value, choices)
 
 
 def _check_schedules(schedule: Any) -> str | tuple[str, ...]:
     names = tuple(schedule) if isinstance(schedule, list | tuple) else (schedule,)
+    if len(names) > MAX_SCHEDULES:
+        raise InputError(f"there may be at most {MAX_SCHEDULES} schedules, not {len(names):,}")
     if not names:
         raise InputError("there must be at least one schedule, and the list is empty")
     for name in names:
         check_schedule(name)
     if len(set(names)) < len(names):
-        raise InputError(f"schedules must differ from one another, not {list(names)}")
+        raise InputError(f"schedules must differ from one another, not {shown(list(names))}")
     return names[0] if len(names) == 1 else names
 
 
@@ -300,9 +313,11 @@ def _check_seeds(seeds: Any) -> int | tuple[int, ...]:
         return require_int("the number of seeds", seeds, 1, MAX_RUNS)
     if not seeds:
         raise InputError("there must be at least one seed, and the list of seeds is empty")
+    if len(seeds) > MAX_RUNS:
+        raise InputError(f"there may be at most {MAX_RUNS:,} seeds, not {len(seeds):,}")
     numbers = tuple(require_int("a seed", seed, 0, LARGEST_COUNT) for seed in seeds)
     if len(set(numbers)) < len(numbers):
-        raise InputError(f"seeds must differ from one another, not {list(numbers)}")
+        raise InputError(f"seeds must differ from one another, not {shown(list(numbers))}")
     return numbers
 
 

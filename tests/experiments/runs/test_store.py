@@ -21,7 +21,7 @@ from windvane.experiments.runs import paths as module
 from windvane.experiments.runs.cells import setting
 from windvane.experiments.runs.paths import STORE_FORMAT
 from windvane.experiments.runs.store import Store, read_run, read_summary
-from windvane.runs.records import Records, read_table
+from windvane.runs.tables import Records, read_table
 from windvane.training.config import TrainConfig
 
 PROVENANCE = {"version": "1", "commit": None, "device": "a device", "seconds": 1.5}

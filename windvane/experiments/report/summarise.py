@@ -14,6 +14,7 @@ import polars as pl
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.experiments.report.summary import POINTS, RunSummary
 from windvane.experiments.runs.frames import numbers, to_frame, whole_numbers
+from windvane.runs.records import TOLERANCE
 from windvane.training.config import TrainConfig
 
 
@@ -65,6 +66,13 @@ def check_episodes(frame: pl.DataFrame, config: TrainConfig) -> None:
     utility = _utility(frame)
     if utility is None and unknown:
         raise InputError("it has neither a regret nor a utility")
+    if utility is not None and "optimal" in frame.columns:
+        optimal = numbers(frame, "optimal", allow_nan=True)
+        apart = (optimal - utility - regret).abs() / (1 + optimal.abs() + utility.abs())
+        if not (apart.is_nan() | (apart <= TOLERANCE)).all() or (unknown == 0) != (
+            not optimal.is_nan().any()
+        ):
+            raise InputError("the column 'regret' must be the optimal value less the utility")
     for name in ("length", "episode"):
         if name in frame.columns:
             whole_numbers(frame, name, 0, LARGEST_COUNT)
@@ -76,15 +84,20 @@ def check_episodes(frame: pl.DataFrame, config: TrainConfig) -> None:
 
 def _utility(frame: pl.DataFrame) -> pl.Series | None:
     """The scalarised returns; of files without them, from their weights and returns."""
-    if "utility" in frame.columns:
-        return numbers(frame, "utility")
     weights, returns = (_vector(frame, name) for name in ("weights", "return"))
+    stated = numbers(frame, "utility") if "utility" in frame.columns else None
     if not weights and not returns:
-        return None
+        return stated
     if len(weights) != len(returns):
         raise InputError(f"it has {len(weights)} columns of weights and {len(returns)} of returns")
     terms = [w * r for w, r in zip(weights, returns, strict=True)]
-    return pl.DataFrame({str(i): term for i, term in enumerate(terms)}).sum_horizontal()
+    earned = pl.DataFrame({str(i): term for i, term in enumerate(terms)}).sum_horizontal()
+    if stated is None:
+        return earned
+    size = pl.DataFrame({str(i): term.abs() for i, term in enumerate(terms)}).sum_horizontal()
+    if not ((stated - earned).abs() <= TOLERANCE * (1 + size)).all():
+        raise InputError("the column 'utility' must be weights times returns")
+    return stated
 
 
 def _vector(frame: pl.DataFrame, name: str) -> list[pl.Series]:

@@ -31,7 +31,7 @@ from windvane.experiments.runs.paths import relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.experiments.runs.store import one_run
 from windvane.files import atomic_write, make_folder
-from windvane.runs.records import Records, write_table
+from windvane.runs.tables import Records, write_table
 
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
@@ -82,6 +82,8 @@ def _parse(frame: pl.DataFrame) -> list[RunSummary]:
     episodes = whole_numbers(frame, "episodes", 0, LARGEST_COUNT).to_list()
     overall, last = (numbers(frame, name, allow_nan=True).to_list() for name in _REGRET)
     curves = _curves(frame, _REGRET_CURVE)
+    if (np.diff(np.isnan(curves).astype(int), axis=1) < 0).any():
+        raise InputError("a curve of regret is a sum, and cannot be known again after a gap")
     if any(name in frame.columns for name in (*_UTILITY, *_UTILITY_CURVE)):
         utility, last_utility = (numbers(frame, n, allow_nan=True).to_list() for n in _UTILITY)
         utility_curves = list(_curves(frame, _UTILITY_CURVE))

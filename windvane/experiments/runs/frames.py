@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 
 from windvane.errors import InputError, in_one_line
+from windvane.files import file_size
+from windvane.runs.tables import without_panics
 
 LARGEST = 1e15
 """The largest regret or return that is taken for a measurement."""
@@ -31,12 +33,16 @@ def faults_of(path: Path, what: str) -> Iterator[None]:
 
 def read_frame(path: Path) -> pl.DataFrame:
     """A Parquet file as a table; it may fail in any way."""
-    return pl.read_parquet(path, memory_map=False, hive_partitioning=False, glob=False)
+    file_size(path, "the table")  # a pipe would be waited for
+    with without_panics():
+        return pl.read_parquet(path, memory_map=False, hive_partitioning=False, glob=False)
 
 
 def read_metadata(path: Path, key: str) -> dict[str, Any]:
     """A JSON object in the metadata of a Parquet file."""
-    found = pl.read_parquet_metadata(path)
+    file_size(path, "the table")
+    with without_panics():
+        found = pl.read_parquet_metadata(path)
     if key not in found:
         raise InputError(f"its metadata has no {key!r}")
     return read_object(found[key], f"the metadata {key!r}")

@@ -29,9 +29,9 @@ from windvane.experiments.runs.paths import short_hash, slug
 from windvane.experiments.runs.provenance import provenance
 from windvane.experiments.runs.store import Store
 from windvane.files import atomic_write, file_lock, make_folder, write_new
-from windvane.runs.records import Records
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
+from windvane.runs.tables import Records
 from windvane.training.config import TrainConfig
 
 WORK = "work"

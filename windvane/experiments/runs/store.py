@@ -19,7 +19,7 @@ from windvane.experiments.runs.cells import cell_of
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.files import atomic_write
-from windvane.runs.records import Records, write_table
+from windvane.runs.tables import Records, write_table
 from windvane.training.config import TrainConfig
 
 if TYPE_CHECKING:
