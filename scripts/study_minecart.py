@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int, Key
 from rich.console import Console
 
 from scripts.shared import largest, pair, printed, trained
+from windvane.envs.minecart import Minecart
 from windvane.envs.plans import EpisodeResult, Plan, rollout_episode
 from windvane.experiments.paper.grids import Grid
 from windvane.experiments.report.markdown import pipes
@@ -35,7 +36,7 @@ from windvane.oracle import coverage_set
 from windvane.policy import Policy, PolicyPlan
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
-from windvane.training.build import build, open_world
+from windvane.training.build import build
 from windvane.training.config import TrainConfig
 from windvane.weights import sample_weights
 
@@ -105,7 +106,7 @@ def met_weights(config: TrainConfig, episodes: int) -> Float[np.ndarray, "moment
     """
     number = np.arange(episodes)
     steps = number * config.steps // episodes
-    schedule = build(config).schedule
+    schedule: Any = build(config).schedule
     key = weights_key(jax.random.key(config.seed_numbers[0]))
     weights = jax.jit(jax.vmap(schedule.weights, (None, 0, 0)))
     return np.asarray(weights(key, jnp.asarray(number), jnp.asarray(steps)), float)
@@ -176,7 +177,7 @@ def _report(
     levels: dict[float, list[tuple[float, float]]],
     variants: dict[str, np.ndarray],
 ) -> str:
-    ours = np.asarray(coverage_set(open_world(PAPER), PAPER.gamma).values, float)
+    ours = np.asarray(coverage_set(Minecart(), PAPER.gamma).values, float)
     theirs = peer_optima()
     weights = np.random.default_rng(0).dirichlet(np.ones(3), 100_000)
     mine, peers = (weights @ ours.T).max(1), (weights @ theirs.T).max(1)

@@ -16,16 +16,16 @@ from jaxtyping import Float, Int
 from rich.console import Console
 
 from scripts.shared import largest, mean, pair, printed
+from windvane.envs.minecart import Minecart
 from windvane.errors import InputError
 from windvane.experiments.report.markdown import pipes
 from windvane.experiments.runs.cells import Cell, cell_of, setting
 from windvane.experiments.runs.store import Store, read_run
 from windvane.runs.tables import Records
-from windvane.training.build import open_world
 from windvane.training.config import TrainConfig
 
 PRESET = TrainConfig.preset("paper-minecart")
-STEPS, LIMIT = PRESET.steps, open_world(PRESET).time_limit
+STEPS, LIMIT = PRESET.steps, Minecart().time_limit
 STRETCHES = (5_000, 1_000, 200)
 """The paper says of its plots that they are smoothed over 200 steps."""
 LOST = 10.0

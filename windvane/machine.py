@@ -26,7 +26,7 @@ def use_compilation_cache() -> None:
     """
     import jax
 
-    if os.environ.get("WINDVANE_COMPILATION_CACHE") == "0" or jax.config.jax_compilation_cache_dir:
+    if os.environ.get("WINDVANE_COMPILATION_CACHE") == "0" or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         return
     folder = cache_folder() / "xla" / f"{platform.machine()}-{jax.__version__}"
     try:

@@ -142,7 +142,7 @@ class DiverseReplay(ReplayBuffer[DiverseReplayState]):
         """
         signature = ReturnSignature(setup.num_objectives, setup.gamma)
         most = max(setup.capacity // 10, 1) if trajectories is None else trajectories
-        return DiverseReplay(setup.capacity, signature, trajectories=most, **setup.priorities)
+        return DiverseReplay(setup.capacity, signature, None, trajectories=most, **setup.priorities)
 
     @property
     def diverse_capacity(self) -> int:

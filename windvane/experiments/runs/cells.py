@@ -69,7 +69,7 @@ def with_runs(
 
 def schedule_every(config: TrainConfig) -> int | None:
     """The number of steps or episodes between changes, where a configuration sets it."""
-    return config.schedule_args.get("every")
+    return config.args("schedule").get("every")
 
 
 def steps_between_changes(config: TrainConfig) -> int | None:
