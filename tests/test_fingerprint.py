@@ -156,3 +156,13 @@ def test_other_processes_have_the_same_fingerprints(seed: str) -> None:
     )
     parts = {"agent": MultiNetwork(0.25), "env": DeepSeaTreasure(), "schedule": SparseChanges(2, 7)}
     assert done.stdout.strip() == fingerprint(parts)
+
+
+def test_gymnasium_objects_differ_in_what_they_were_built_with() -> None:
+    from tests.strangers.parts import Shop
+
+    used = Shop(4)
+    used.reset(seed=3)
+    used.step(0)
+    assert fingerprint(Shop(4)) == fingerprint(used)
+    assert fingerprint(Shop(4)) != fingerprint(Shop(9))

@@ -3,6 +3,7 @@
 They tell whether the object that a run is resumed or evaluated with is the one it was trained with.
 """
 
+import copy
 import dataclasses
 import hashlib
 from collections.abc import Mapping
@@ -12,12 +13,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+MAX_WRAPPERS = 20
+"""Wrappers of a Gymnasium environment that are looked through."""
+
 
 def fingerprint(value: Any) -> str:
     """Sixteen letters and digits that depend on a value's type and on all of its parameters."""
     digest = hashlib.sha256()
     _add(digest, value, 0)
     return digest.hexdigest()[:16]
+
+
+def _parameters(env: Any) -> dict[str, str]:
+    """Fingerprints of the attributes of a Gymnasium environment, and of those it wraps, that an
+    episode does not change: what it was built with. Of one that cannot be copied, none.
+    """
+    try:
+        played = copy.deepcopy(env)
+        before = _attributes(played)
+        played.reset(seed=0)
+        played.step(played.action_space.sample())
+        after = _attributes(played)
+    except Exception:  # whatever somebody's environment does
+        return {}
+    return {name: value for name, value in before.items() if after.get(name) == value}
+
+
+def _attributes(env: Any) -> dict[str, str]:
+    found, layer = {}, env
+    for number in range(MAX_WRAPPERS):
+        for name, value in vars(layer).items():
+            if name not in ("env", "_np_random", "_np_random_seed", "spec", "_cached_spec"):
+                found[f"{number}.{name}"] = fingerprint(value)
+        if not hasattr(layer, "env"):
+            break
+        layer = layer.env
+    return found
 
 
 def type_name(value: Any) -> str:
@@ -63,5 +94,6 @@ def _add(digest: Any, value: Any, depth: int) -> None:
     if None not in spaces:
         say(f"{type_name(value)} {spaces[0]} {spaces[1]}")
         described = getattr(value, "spec", None)
-        return say(str(getattr(described, "id", "")) + str(getattr(described, "kwargs", "")))
+        say(str(getattr(described, "id", "")) + str(getattr(described, "kwargs", "")))
+        return _add(digest, _parameters(value), depth + 1)
     return say(type_name(value))

@@ -182,6 +182,8 @@ class Policy:
             raise InputError(
                 f"an observation must be an array, not {shown(observation)}"
             ) from error
+        if observations.ndim == 0 and shape == (1,):  # a Discrete space's number
+            observations = observations[None]
         single = observations.shape == shape
         if not single and (observations.ndim != len(shape) + 1 or observations.shape[1:] != shape):
             raise InputError(

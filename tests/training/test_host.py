@@ -252,3 +252,17 @@ def test_a_custom_vector_environment() -> None:
     assert len(result.records["step"]) > 0
     with pytest.raises(InputError, match="2 copies, and 1"):
         trained(env)
+
+
+def test_a_policy_answers_about_raw_observations() -> None:
+    class Numbered(foreign.Walk):
+        """Observations are the numbers from 2 to 12."""
+
+        observation_space = gymnasium.spaces.Discrete(11, start=2)
+
+        def seen(self) -> Any:
+            return self.time + 2
+
+    policy = trained(Numbered()).policies[0]
+    assert policy.act(5, [0.5, 0.5]) in (0, 1)
+    assert policy.act(np.asarray([[2], [12]]), [0.5, 0.5]).shape == (2,)

@@ -46,6 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
         # A terminal that lacks a character shows another one instead.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if os.getcwd() not in sys.path:
+        # Last, so that `--env my_module:make_env` finds a module here and nothing is shadowed.
+        sys.path.append(os.getcwd())
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except BrokenPipeError:  # as in `windvane --help | head`

@@ -41,14 +41,11 @@ def frame_reader(space: Any, frame_size: int | None = None, one_hot: int = 0) ->
     if frame_size is not None:
         raise InputError(f"frame_size is for images, and the observations are {space}"[:300])
     if isinstance(space, spaces.Discrete):
-        start, number = int(space.start), int(space.n)
-        frame = FrameSpec((1,), "int32", categories=(number,))
-        return FrameReader(frame, lambda value: np.asarray([int(value) - start], np.int32))
+        low = np.asarray([space.start])
+        return _whole_numbers(space, low, low + int(space.n) - 1)
     if isinstance(space, spaces.MultiDiscrete):
-        sizes = tuple(int(n) for n in np.ravel(space.nvec))
-        starts = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.nvec.shape))
-        frame = FrameSpec((len(sizes),), "int32", categories=sizes)
-        return FrameReader(frame, lambda value: (np.ravel(value) - starts).astype(np.int32))
+        low = np.ravel(np.broadcast_to(getattr(space, "start", 0), space.nvec.shape))
+        return _whole_numbers(space, low, low + np.ravel(space.nvec) - 1)
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         return _category_reader(space, one_hot) or _vector_reader(space)
     return _flat_reader(space)
@@ -80,19 +77,30 @@ def _category_reader(space: Any, one_hot: int) -> FrameReader | None:
     """Whole numbers with few values, such as places in a grid, as categories."""
     if np.dtype(space.dtype).kind not in "iu" or not hasattr(space, "low"):
         return None
-    shape, low, high = tuple(space.shape), np.ravel(space.low), np.ravel(space.high)
-    values = high.astype(float) - low.astype(float) + 1
-    if not len(values) or values.max() > one_hot:
+    low, high = np.ravel(space.low), np.ravel(space.high)
+    if not len(high) or (low < 0).any() or (high.astype(float) >= one_hot).any():
         return None
-    sizes = tuple(int(number) for number in values)
+    return _whole_numbers(space, low, high)
+
+
+def _whole_numbers(space: Any, low: np.ndarray, high: np.ndarray) -> FrameReader:
+    """Categories where no number is negative, else numbers within bounds.
+
+    Nothing is subtracted: what a policy is asked about later is what the environment returned.
+    """
+    shape, bounds = tuple(space.shape), (low.astype(float), high.astype(float))
+    if (low < 0).any():
+        frame = FrameSpec((len(low),), "int32", *(tuple(bound.tolist()) for bound in bounds))
+    else:
+        frame = FrameSpec((len(low),), "int32", categories=tuple((high + 1).tolist()))
 
     def read(value: Any) -> np.ndarray:
         array = np.asarray(value)
         if array.shape != shape:
             raise _changed_shape(array.shape, shape)
-        return (array.reshape(-1) - low).astype(np.int32)
+        return array.reshape(-1).astype(np.int32)
 
-    return FrameReader(FrameSpec((len(sizes),), "int32", categories=sizes), read)
+    return FrameReader(frame, read)
 
 
 def _flat_reader(space: Any) -> FrameReader:

@@ -39,4 +39,4 @@ def preset_for(env: str) -> str:
     """The preset that settings for an environment start from, where the user names none."""
     from windvane.envs import ENVS
 
-    return ENVS[env].about["preset"] if env in ENVS else "default"
+    return ENVS[env].about.get("preset", "default") if env in ENVS else "default"
