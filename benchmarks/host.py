@@ -34,10 +34,14 @@ EPISODES = {"mo:minecart-v0": 5}
 SETTINGS: dict[str, dict[str, Any]] = {
     "mo:deep-sea-treasure-v0": {
         "gamma": 0.98, "reward_scale": 0.05, "epsilon_steps": 20_000, "evaluate_every": 5_000,
-        "learning_rate": 0.01, "schedule": "sparse", "schedule_args": {"every": 500},
+        "learning_rate": 0.01, "schedule": "sparse", "schedule_args": {"every": 500}, "one_hot": 0,
     },
-    "mo:four-room-v0": {"gamma": 0.99, "update_interval": 1, "evaluate_every": 5_000},
-    "mo:minecart-v0": {"gamma": 0.98, "update_interval": 1, "evaluate_every": 2_500},
+    "mo:four-room-v0": {
+        "gamma": 0.99, "update_interval": 1, "target_interval": 1_000, "evaluate_every": 2_500,
+    },
+    "mo:minecart-v0": {
+        "gamma": 0.98, "update_interval": 1, "target_interval": 1_000, "evaluate_every": 2_500,
+    },
 }  # fmt: skip
 
 

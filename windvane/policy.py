@@ -253,7 +253,8 @@ def given_again(
     objects: dict[str, Any] = {}
     trusted: set[str] = set(PARTS) if trust else set()
     for kind, part in given.items():
-        if isinstance(part, str):
+        names = isinstance(part, list | tuple) and all(isinstance(name, str) for name in part)
+        if isinstance(part, str) or names:
             named = getattr(config, kind)
             if part != named:
                 raise InputError(f"this run's {kind} is {named!r}, not {part!r}")

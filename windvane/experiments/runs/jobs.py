@@ -32,7 +32,7 @@ from windvane.files import atomic_write, file_lock, make_folder, write_new
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
 from windvane.runs.tables import Records
-from windvane.training.config import TrainConfig
+from windvane.training.config import PARTS, TrainConfig
 
 WORK = "work"
 ELAPSED = ".seconds"
@@ -139,7 +139,9 @@ def run_job(job: Job, store: Store, console: Console | None = None) -> None:
         began = time.monotonic() - _read_seconds(elapsed)
         try:
             if (folder / CONFIG).exists():
-                result = resume(folder, console=console)
+                # Whoever asks for the job names its parts, which are trusted as far as they agree.
+                named = {part: getattr(job.config, part) for part in PARTS}
+                result = resume(folder, console=console, **named)
             else:
                 result = train(job.config, out=folder, console=console)
         except KeyboardInterrupt:
