@@ -30,13 +30,20 @@ def _parameters(env: Any) -> dict[str, str]:
     """
     try:
         played = copy.deepcopy(env)
-        before = _attributes(played)
+        moments = [_attributes(played)]
         played.reset(seed=0)
-        played.step(played.action_space.sample())
-        after = _attributes(played)
+        moments.append(_attributes(played))
+        for _ in range(2):
+            played.step(played.action_space.sample())
+            moments.append(_attributes(played))
     except Exception:  # whatever somebody's environment does
         return {}
-    return {name: value for name, value in before.items() if after.get(name) == value}
+    first, *later = moments
+    return {
+        name: value
+        for name, value in first.items()
+        if all(moment.get(name) == value for moment in later)
+    }
 
 
 def _attributes(env: Any) -> dict[str, str]:
