@@ -11,7 +11,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host oracle-data oracle-check study-dst study-minecart clean
 
 help:
 	@echo "make demo    train CN and MO, compare their regret, draw the front, optimal values and animations; into $(OUT)/"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
 	@echo "make bench-replay  replay buffers beside morl-baselines', into results/replay.md"
 	@echo "make bench-training  training beside morl-baselines' agents, into results/training-speed.md"
+	@echo "make bench-host  the host driver beside morl-baselines' Envelope, into results/host.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
@@ -89,6 +90,17 @@ bench-replay: $(BENCH)/.installed
 
 bench-training: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.training --out results/training-speed.md
+
+# Envelope takes about ten minutes per environment and seed on two cores.
+bench-host: $(BENCH)/.installed
+	for seed in 0 1 2; do for job in four-room-v0:20000 minecart-v0:10000; do \
+	  $(BENCH)/bin/python -m benchmarks.host_peers --settings scaled --env $${job%%:*} \
+	    --steps $${job##*:} --seed $$seed --out out/host/peers/$${job%%:*}-$$seed.json || exit 1; done; done
+	for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:10000; do \
+	  $(BENCH)/bin/python -m benchmarks.host learn --env mo:$${job%%:*} --steps $${job##*:} \
+	    --out out/host/ours/learn-$${job%%:*}.json || exit 1; done
+	$(BENCH)/bin/python -m benchmarks.host speed --peers --out out/host/ours/speed.json
+	$(BENCH)/bin/python -m benchmarks.host page --ours out/host/ours --peers out/host/peers
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
