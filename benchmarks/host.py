@@ -38,9 +38,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "mo:four-room-v0": {
         "gamma": 0.99, "update_interval": 1, "target_interval": 1_000, "evaluate_every": 2_500,
+        "learning_rate": 0.002, "schedule": "sparse", "schedule_args": {"every": 200},
     },
     "mo:minecart-v0": {
         "gamma": 0.98, "update_interval": 1, "target_interval": 1_000, "evaluate_every": 2_500,
+        "learning_rate": 0.002, "schedule": "sparse", "schedule_args": {"every": 200},
     },
 }  # fmt: skip
 
