@@ -136,7 +136,7 @@ def path_cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         "path_exists": path_exists,
         "read_json": read_json,
         "read_text": read_text,
-        "make_folder": lambda p: make_folder(Path("/dev/null") / p),
+        "make_folder": lambda p: make_folder(Path(f"/dev/null/{p}")),
         "live": lambda p: train(small(), schedule=f"live:{p}", progress=False),
     }
     for name, door in doors.items():

@@ -35,7 +35,7 @@ def same_episodes(one: Any, other: Any) -> None:
         np.testing.assert_allclose(one.records[name], other.records[name], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("replay", ["der", "exp"])
+@pytest.mark.parametrize("replay", ["der", pytest.param("exp", marks=pytest.mark.slow)])
 def test_both_drivers_agree_on_the_same_problem(replay: str) -> None:
     """Same seeds, same draws: the same episodes, but for rounding."""
     small = {name: value for name, value in SMALL.items() if name != "progress"}
@@ -50,7 +50,7 @@ def test_both_drivers_agree_on_the_same_problem(replay: str) -> None:
     same_episodes(host, fused)
 
 
-@pytest.mark.parametrize("vector", ["own", "list", "async"])
+@pytest.mark.parametrize("vector", ["own", "list", pytest.param("async", marks=pytest.mark.slow)])
 def test_several_copies_have_their_own_episodes(vector: str) -> None:
     env = {"own": "windvane/DeepSeaTreasure-v0"}.get(vector, "mo:deep-sea-treasure-v0")
     mode = "async" if vector == "async" else "sync"
@@ -67,10 +67,12 @@ def test_several_copies_have_their_own_episodes(vector: str) -> None:
     ("agent", "replay", "env", "changes"),
     [
         ("cn", "der", "mo:four-room-v0", {}),
-        ("uvfa", "exp", "mo:fruit-tree-v0", {}),
+        pytest.param("uvfa", "exp", "mo:fruit-tree-v0", {}, marks=pytest.mark.slow),
         ("mn", "sel", "mo:breakable-bottles-v0", {}),
         ("mo", "standard", "mo:minecart-rgb-v0", {"frame_size": 16, "frame_stack": 2}),
-        ("naive", "der", "mo:resource-gathering-v0", {"num_envs": 2}),
+        pytest.param(
+            "naive", "der", "mo:resource-gathering-v0", {"num_envs": 2}, marks=pytest.mark.slow
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 
 from windvane.agents.core import Agent
-from windvane.envs.environment import Environment
+from windvane.envs.environment import Environment, require_observation
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
 from windvane.errors import InputError, is_number, shown
 from windvane.evaluation import check_values, optimal_value_fn
@@ -368,6 +368,9 @@ def _configure(
         base, preset = {"env": check_env(env)}, preset_for(env)
     else:
         base, preset = _describe(env, custom)
+        wanted = settings.get("observation")
+        if isinstance(env, Environment) and wanted not in (None, "auto"):
+            require_observation(env, str(wanted))
     changes = base | settings | named
     changes |= describe_custom(custom) if custom else {}
     return TrainConfig.preset(preset, **changes), custom

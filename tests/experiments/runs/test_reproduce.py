@@ -30,6 +30,7 @@ from windvane.files import BusyError, file_lock
 from windvane.learning.learner import init_key
 from windvane.runs.runner import train
 from windvane.runs.stopping import TrainingStopped
+from windvane.training.build import build
 from windvane.training.config import TrainConfig
 
 
@@ -100,7 +101,7 @@ def test_parallel_runs_every_run_meets_the_weights_of_its_own_cell(whole: Path) 
         run, records, _, _ = read_run(path)
         key = init_key(jax.random.key(run.seed_numbers[0]), 3)
         begins = jnp.asarray(records["step"] - records["length"])
-        weights = jax.vmap(run.build().schedule.weights, (None, 0, 0))
+        weights = jax.vmap(build(run).schedule.weights, (None, 0, 0))
         expected = weights(key, jnp.asarray(records["episode"]), begins)
         met = np.stack([records["weights_0"], records["weights_1"]], 1)
         np.testing.assert_allclose(met, expected, atol=1e-6)
