@@ -52,6 +52,7 @@ def test_the_commands_take_the_parts_of_strangers(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_reports_have_the_parts_of_strangers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
