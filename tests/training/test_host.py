@@ -50,9 +50,10 @@ def test_both_drivers_agree_on_the_same_problem(replay: str) -> None:
     same_episodes(host, fused)
 
 
-@pytest.mark.parametrize(
-    "vector", ["list", *(pytest.param(v, marks=pytest.mark.slow) for v in ("own", "async"))]
-)
+SLOW_COPIES = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("own", "async")]
+
+
+@pytest.mark.parametrize("vector", ["list", *SLOW_COPIES])
 def test_several_copies_have_their_own_episodes(vector: str) -> None:
     env = {"own": "windvane/DeepSeaTreasure-v0"}.get(vector, "mo:deep-sea-treasure-v0")
     mode = "async" if vector == "async" else "sync"
