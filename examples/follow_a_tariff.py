@@ -56,9 +56,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--out", type=Path, default=Path("out/tariff.png"))
     arguments = parser.parse_args()
+    # The weights change every day; with a gamma of 0.9 the next few hours count.
     result = windvane.train(
-        Heating(), "cn", steps=arguments.steps, gamma=0.97, width=64, epsilon_steps=10_000
-    )
+        Heating(), "cn", steps=arguments.steps, schedule="sparse", schedule_args={"every": 96},
+        gamma=0.9, reward_scale=0.5, width=64, learning_rate=0.002, target_interval=300,
+        epsilon_steps=arguments.steps // 2,
+    )  # fmt: skip
     policy, env = result.policies[0], Heating()
     hours, inside, power, price = [], [], [], []
     observation, _ = env.reset(seed=7)
