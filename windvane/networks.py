@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, Num, UInt8
 
 from windvane.errors import InputError, choose, require_positive_int
-from windvane.spec import EnvSpec, FrameSpec
+from windvane.spec import SMALLEST_IMAGE, EnvSpec, FrameSpec
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -23,8 +23,6 @@ SLOPE = 0.01
 """Slope of LeakyReLU below zero."""
 FILTERS = (32, 48, 64)
 """Filters of the convolutions; the last number is that of all further ones."""
-SMALLEST_IMAGE = 8
-"""Pixels that an image must be high and wide to pass through a convolution."""
 
 
 def leaky_relu(x: Array) -> Array:

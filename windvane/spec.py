@@ -20,6 +20,8 @@ MAX_NAME = 100
 MAX_ENTRIES = 2**24
 """Numbers that one frame may hold."""
 MAX_STACK = 64
+SMALLEST_IMAGE = 8
+"""Pixels that an image must be high and wide to pass through a convolution."""
 
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 

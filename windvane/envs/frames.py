@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError, in_one_line
-from windvane.spec import FrameSpec
+from windvane.spec import SMALLEST_IMAGE, FrameSpec
 
-SMALLEST_IMAGE = 8
-"""Sides, in pixels, from which an array of bytes counts as an image."""
 CHANNELS = (1, 2, 3, 4)
 """Numbers of channels that an image may have."""
 

@@ -7,7 +7,7 @@ program, which observes what happened, learns where that is due, and chooses the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,15 +31,8 @@ STAGED = 64
 """Transitions of a finished trajectory that enter the replay buffer in one call, at most."""
 
 
-class WeightFunction(Protocol):
-    """Weights from anywhere: called when an episode begins."""
-
-    def __call__(self, episode: int, step: int) -> Any:
-        """The weights of the episode that begins now."""
-        ...
-
-
 WeightSource = WeightSchedule | LiveWeights | Callable[[int, int], Any]
+"""Where weights come from; a function is called with the episode and the step that begin."""
 
 
 class HostRunState(eqx.Module):

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from windvane.errors import InputError, is_number
+from windvane.machine import usable_cores
 from windvane.training.config import TrainConfig
 from windvane.version import __version__
 
@@ -66,13 +67,6 @@ def device() -> str:
     if first.platform != "cpu":
         return first.device_kind
     return f"{_processor()}, {usable_cores()} cores"
-
-
-def usable_cores() -> int:
-    """Processor cores that this process may use, on any platform."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @cache
