@@ -99,6 +99,7 @@ class HostMeter:
         config = TrainConfig.for_env(
             "mo:minecart-v0", agent="cn", replay=replay, width=width, depth=depth, gamma=0.98,
             capacity=10_000, batch_size=64, learning_starts=400, learning_rate=1e-3,
+            epsilon_start=0.05,
         )  # fmt: skip
         training = build(config)
         session = training.session()

@@ -1,7 +1,7 @@
 """The host driver: a Python loop around the same compiled learner, for any Gymnasium environment.
 
-Each run has its own copies of the environment. A step of all copies is one call into a compiled
-program, which observes what happened, learns where that is due, and chooses the next actions.
+Each run has its own copies of the environment. Acting is one small compiled call per step. What
+happened is kept on the host and observed once per cycle, in one larger call that also learns.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from windvane.envs.host import HostEnvs, HostStep
 from windvane.errors import InputError
@@ -115,6 +115,7 @@ class HostRun:
         self._key = state.learner.key
         self._programs = driver.programs(state.learner)
         self._leaves = self._programs.close(state.learner)
+        self._online = self._programs.online(self._leaves)
         number = driver.num_envs
         children = np.random.SeedSequence([seed, step]).spawn(number)
         self.start = envs.reset([int(child.generate_state(1)[0]) for child in children])
@@ -133,11 +134,13 @@ class HostRun:
         self._immediately = isinstance(live, LiveWeights) and live.immediately
         self._draws = self._programs.draws(self._key, step)
         self._drawn_from = step
-        self._choose(self._programs.greedy(self._leaves, self._seen))
+        self._rows = _Rows(driver.cycle, self.start, learner.spec.num_objectives)
+        self._choose()
 
     @property
     def state(self) -> HostRunState:
         """All that can be saved."""
+        self._flush()
         learner = self._programs.open(self._leaves)
         return HostRunState(learner, jnp.asarray(self.episodes), self.schedule)
 
@@ -166,25 +169,32 @@ class HostRun:
         loss = self._programs.loss(self._leaves) if any_ended else np.float32(0)
         epsilon = self._epsilon(self.step)
         info = (ended, self._lengths, self._weights, self._returns, epsilon, loss)
-        step, end = self.step, self.step + self._number
-        self.step = end
-        if any_ended or self._immediately:
-            self._next_weights(ended)
+        step, self.step = self.step, self.step + self._number
+        changed = self._next_weights(ended) if any_ended or self._immediately else False
         if self._staging:
             self._stage(outcome, ended)
-        updates = 0
-        if end % self._cycle == 0 and end - self._cycle >= self.driver.learning_starts:
-            updates = self._updates
-        self._leaves, greedy = self._programs.step(
-            self._leaves, self._seen, self._actions, outcome, self._weights,
-            self._draws_at(step), np.int32(end), updates, self._staging,
-        )  # fmt: skip
+        draws = self._draws_at(step)
+        self._rows.add(self._seen, self._actions, outcome, self._weights, draws)
+        if self.step % self._cycle == 0:
+            learning = self.step - self._cycle >= self.driver.learning_starts
+            self._flush(self._updates if learning else 0)
+        elif changed:  # an agent may answer with another network
+            self._flush()
         self._seen = outcome.observations
         if any_ended:
             self._returns = np.where(ended[:, None], np.float32(0), self._returns)
             self._lengths = np.where(ended, 0, self._lengths)
-        self._choose(greedy)
+        self._choose()
         return info
+
+    def _flush(self, updates: int = 0) -> None:
+        """Let the learner observe what happened since the last time, and learn `updates` times."""
+        if self._rows.count or updates:
+            self._leaves = self._programs.observe(
+                self._leaves, self._rows, np.int32(self.step), updates, self._staging
+            )
+            self._online = self._programs.online(self._leaves)
+            self._rows = self._rows.emptied()
 
     def _infos(self, rows: list[tuple[Any, ...]]) -> StepInfo:
         """Step infos with a leading axis of steps: environment by environment within a step."""
@@ -199,10 +209,14 @@ class HostRun:
             np.repeat(np.asarray(losses, np.float32), number),
         )  # fmt: skip
 
-    def _choose(self, greedy: Any) -> None:
+    def _choose(self) -> None:
         """The actions of the next step: random ones, or the best."""
         draws = self._draws_at(self.step)
         exploring = draws.epsilon_draw < self._epsilon(self.step)
+        if exploring.all():
+            self._actions = draws.random_action
+            return
+        greedy = self._programs.greedy(self._online, self._seen, self._weights)
         self._actions = np.where(exploring, draws.random_action, np.asarray(greedy))
 
     def _draws_at(self, step: int) -> "HostDraws":
@@ -213,14 +227,17 @@ class HostRun:
         last = first + self._number
         return HostDraws(*(column[first:last] for column in self._draws))
 
-    def _next_weights(self, ended: np.ndarray) -> None:
+    def _next_weights(self, ended: np.ndarray) -> bool:
+        """Ask for the weights of what follows; whether they differ."""
         weights = self._weights.copy()
         if self._immediately:
             weights[:] = self.driver.schedule.current()  # type: ignore[union-attr]
         for index in np.flatnonzero(ended):
             self.episodes += 1
             weights[index] = self.driver.weights(self.schedule, self._key, self.episodes, self.step)
+        changed = not np.array_equal(weights, self._weights)
         self._weights = weights
+        return changed
 
     def _epsilon(self, step: int) -> np.float32:
         start, end, steps = self._exploration
@@ -237,6 +254,45 @@ class HostRun:
                 for first in range(0, len(rows), STAGED):
                     self._leaves = self._programs.add(self._leaves, rows[first : first + STAGED])
                 rows.clear()
+
+
+class _Rows:
+    """What happened in the steps since the learner last observed: one row per step and environment,
+    environment by environment within a step.
+    """
+
+    def __init__(self, capacity: int, seen: np.ndarray, objectives: int):
+        """Room for `capacity` rows; `seen` are observations as the environments give them."""
+        frames = (capacity, *seen.shape[1:])
+        self.seen, self.reached, self.starts = (np.zeros(frames, seen.dtype) for _ in range(3))
+        self.actions = np.zeros(capacity, np.int32)
+        self.numbers = np.zeros((capacity, 2 * objectives + 3), np.float32)
+        self.agent_keys = np.zeros((capacity, 2), np.uint32)
+        self.count, self._objectives = 0, objectives
+
+    def add(
+        self,
+        seen: np.ndarray,
+        actions: np.ndarray,
+        outcome: HostStep,
+        weights: np.ndarray,
+        draws: "HostDraws",
+    ) -> None:
+        """Keep one step of all environments; `weights` are those of what follows."""
+        n = self._objectives
+        rows = slice(self.count, self.count + len(actions))
+        self.seen[rows], self.reached[rows] = seen, outcome.reached
+        self.starts[rows], self.actions[rows] = outcome.observations, actions
+        numbers = self.numbers[rows]
+        numbers[:, :n], numbers[:, n : 2 * n] = outcome.rewards, weights
+        numbers[:, -3], numbers[:, -2] = outcome.terminated, outcome.truncated
+        numbers[:, -1] = draws.reservoir_draw
+        self.agent_keys[rows] = draws.agent_key
+        self.count += len(actions)
+
+    def emptied(self) -> "_Rows":
+        """The same without rows: new arrays, since a call in flight may still read these."""
+        return _Rows(len(self.actions), self.seen, self._objectives)
 
 
 class HostDraws(NamedTuple):
@@ -269,9 +325,10 @@ class _Programs:
             jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(like)
         ]
         self._loss = paths.index(".loss")
+        self._online = [i for i, path in enumerate(paths) if path.startswith(".online")]
+        self._network = jax.tree.structure(like.online)
         self._learner, self._num_envs = learner, num_envs
-        self._observe = jax.jit(self._traced_observe, donate_argnums=0, static_argnums=5)
-        self._learn = jax.jit(self._traced_learn, donate_argnums=0, static_argnums=3)
+        self._observe = jax.jit(self._traced_observe, donate_argnums=0, static_argnums=(4, 5))
         self._greedy = jax.jit(self._traced_greedy)
         self._draw = jax.jit(jax.vmap(self._traced_draws, (None, 0)))
         self._add = jax.jit(self._traced_add, donate_argnums=0)
@@ -296,38 +353,29 @@ class _Programs:
         """The loss of the latest gradient step."""
         return np.float32(leaves[self._loss])
 
-    def greedy(self, leaves: Any, seen: np.ndarray) -> Array:
+    def online(self, leaves: Sequence[Array]) -> tuple[Array, ...]:
+        """The arrays of the network that acts: a call with few arrays costs less."""
+        return tuple(leaves[index] for index in self._online)
+
+    def greedy(self, online: Any, seen: np.ndarray, weights: np.ndarray) -> Array:
         """The best actions of all environments."""
-        return self._greedy(leaves, seen)
+        return self._greedy(online, seen, weights)
 
     def draws(self, key: Any, step: int) -> HostDraws:
         """The random draws of the next steps."""
         number = max(DRAWN, self._num_envs)
         return HostDraws(*map(np.asarray, self._draw(key, step + jnp.arange(number))))
 
-    def step(
-        self,
-        leaves: Any,
-        seen: np.ndarray,
-        actions: np.ndarray,
-        outcome: HostStep,
-        weights: Float[np.ndarray, "envs objectives"],
-        draws: HostDraws,
-        end: np.int32,
-        updates: int,
-        staged: bool,
-    ) -> tuple[tuple[Array, ...], Array]:
-        """Observe a step of all environments, learn `updates` times, and find the best actions."""
-        columns = (
-            outcome.rewards, weights, outcome.terminated[:, None], outcome.truncated[:, None],
-            draws.reservoir_draw[:, None],
-        )  # fmt: skip
-        numbers = np.concatenate(columns, axis=1, dtype=np.float32)
-        frames = (seen, outcome.reached, outcome.observations)
-        leaves, best = self._observe(leaves, frames, actions, numbers, draws.agent_key, staged)
-        if updates:
-            leaves, best = self._learn(leaves, outcome.observations, end, updates)
-        return leaves, best
+    def observe(
+        self, leaves: Any, rows: _Rows, end: np.int32, updates: int, staged: bool
+    ) -> tuple[Array, ...]:
+        """Observe rows, and then learn `updates` times; `end` is the number of steps taken.
+
+        Transitions that are `staged` have their own way into the replay buffer.
+        """
+        frames = (rows.seen, rows.reached, rows.starts)
+        columns = (frames, rows.actions, rows.numbers, rows.agent_keys)
+        return self._observe(leaves, columns, np.int32(rows.count), end, updates, staged)
 
     def add(self, leaves: Any, rows: list[tuple[Any, ...]]) -> tuple[Array, ...]:
         """Add transitions to the replay buffer, at most `STAGED`."""
@@ -342,53 +390,45 @@ class _Programs:
         agent_key = jax.random.key_data(draws.agent_key)
         return draws.epsilon_draw, draws.random_action, draws.reservoir_draw, agent_key
 
-    def _traced_greedy(self, leaves: Any, seen: Any) -> Array:
-        state, agent = self.open(leaves), self._learner.agent
+    def _traced_greedy(self, online: Any, seen: Any, weights: Any) -> Array:
+        network, learner = jax.tree.unflatten(self._network, online), self._learner
 
         def act(weights: Any, one: Any) -> Array:
-            return agent.act(state.online, self._learner.codec.observe(one), weights)
+            return learner.agent.act(network, learner.codec.observe(one), weights)
 
-        return jax.vmap(act)(state.active_weights, seen)
+        return jax.vmap(act)(weights, seen)
 
     def _traced_observe(
-        self, leaves: Any, frames: Any, actions: Any, numbers: Any, keys: Any, staged: bool
-    ) -> tuple[Any, Array]:
-        seen, reached, starts = frames
+        self, leaves: Any, columns: Any, count: Any, end: Any, updates: int, staged: bool
+    ) -> tuple[Array, ...]:
+        (seen, reached, starts), actions, numbers, keys = columns
         learner, objectives = self._learner, self._learner.spec.num_objectives
         rewards, weights = numbers[:, :objectives], numbers[:, objectives:-3]
         terminated, truncated = numbers[:, -3] > 0, numbers[:, -2] > 0
 
-        def one(plain: Any, env: Any) -> tuple[Any, None]:
-            state = self.open(plain)
+        def one(row: Any, plain: Any) -> Any:
+            state, env = self.open(plain), row % self._num_envs
             if not staged:
                 transition = Transition(
-                    seen[env], actions[env], rewards[env], reached[env],
-                    terminated[env], truncated[env],
+                    seen[row], actions[row], rewards[row], reached[row],
+                    terminated[row], truncated[row],
                 )  # fmt: skip
                 state = learner.remember(state, transition, env)
-            key = jax.random.wrap_key_data(keys[env])
+            key = jax.random.wrap_key_data(keys[row])
             state = learner.adopt_weights(
-                state, starts[env], weights[env], numbers[env, -1], key, env
+                state, starts[row], weights[row], numbers[row, -1], key, env
             )
-            return self.close_traced(state), None
+            return self.close_traced(state)
 
-        plain = tuple(leaves)
-        if self._num_envs == 1:
-            plain, _ = one(plain, 0)
-        else:
-            plain, _ = jax.lax.scan(one, plain, jnp.arange(self._num_envs))
-        return plain, self._traced_greedy(plain, starts)
-
-    def _traced_learn(self, leaves: Any, seen: Any, end: Any, updates: int) -> tuple[Any, Array]:
-        """Learn after the steps before `end`, and find the best actions anew."""
-        learner, state = self._learner, self.open(leaves)
-        interval = learner.hyperparameters.update_interval
+        plain = jax.lax.fori_loop(0, count, one, tuple(leaves))
+        if not updates:
+            return plain
+        state, interval = self.open(plain), learner.hyperparameters.update_interval
         for number in range(updates):
             at = end - interval * (updates - 1 - number)
             state = learner.learn(state, at)
             state = learner.copy_target(state, at // interval)
-        plain = self.close_traced(state)
-        return plain, self._traced_greedy(plain, seen)
+        return self.close_traced(state)
 
     def close_traced(self, state: LearnerState) -> tuple[Array, ...]:
         """As `close`, inside a program."""
