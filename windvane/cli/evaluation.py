@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 
 from windvane.cli.filming import Filming, amounts
-from windvane.cli.printing import NOT_KNOWN, begin_table, mean, number, unit, write_csv
+from windvane.cli.printing import NOT_KNOWN, mean, number, print_table, unit, write_csv
 from windvane.cli.training import Folder, Trust
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.files import make_folder, path_exists
@@ -153,15 +153,8 @@ class Evaluate:
     ) -> None:
         first = next(iter(policies.values()))
         vectors, episodes = next(iter(played.values())).returns.shape[:2]
-        table = begin_table(
-            console,
-            f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
-            f"({unit(first.config)})",
-            ("run", "after step", "expected utility", "worst utility", "mean regret",
-             "worst regret", "never ends"),
-        )  # fmt: skip
-        for name, one in played.items():
-            table.add_row(
+        rows = [
+            (
                 name,
                 f"{policies[name].step:,}",
                 number(one.utility.mean()),
@@ -170,7 +163,16 @@ class Evaluate:
                 number(one.regret.max()),
                 f"{100 * one.never_ending.mean():.1f}%",
             )
-        console.print(table)
+            for name, one in played.items()
+        ]
+        print_table(
+            console,
+            f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
+            f"({unit(first.config)})",
+            ("run", "after step", "expected utility", "worst utility", "mean regret",
+             "worst regret", "never ends"),
+            rows,
+        )  # fmt: skip
         _print_means(console, "expected utility", [e.utility.mean() for e in played.values()])
         _print_means(console, "mean regret", [e.regret.mean() for e in played.values()])
         for name, one in played.items():
@@ -185,17 +187,17 @@ class Evaluate:
         policy = next(iter(policies.values()))
         names = policy.spec.objectives
         title = f"Greedy episodes for the weights {self.weights} ({unit(policy.config)})"
-        table = begin_table(console, title, ("run", *names, "utility", "regret", "95% interval"))
+        rows = []
         for name, one in played.items():
             half = confidence(one.utilities[0])
-            table.add_row(
+            rows.append((
                 name,
                 *(number(value) for value in one.returns[0].mean(0)),
                 number(one.utility[0]),
                 number(one.regret[0]),
                 f"+/- {half:.4f}" if np.isfinite(half) else NOT_KNOWN,
-            )
-        console.print(table)
+            ))  # fmt: skip
+        print_table(console, title, ("run", *names, "utility", "regret", "95% interval"), rows)
         known = all(np.isfinite(one.regret).all() for one in played.values())
         what = "regret" if known else "utility"
         values = [one.regret[0] if known else one.utility[0] for one in played.values()]
@@ -245,19 +247,19 @@ class Front:
         everything = [*reached.values(), *(() if scaled is None else (scaled,))]
         reference = fronts.reference_point(*everything) if given is None else given
         weights = next(iter(played.values())).weights
-        table = begin_table(
+        fronts_by_name = best if scaled is None else best | {"known front": scaled}
+        rows = [
+            (name, str(len(values)), *_measures(values, reference, weights, scaled))
+            for name, values in fronts_by_name.items()
+        ]
+        print_table(
             console,
             f"Fronts over {len(weights)} weight vectors ({unit(config)})",
             ("run", "points", "hypervolume", "expected utility", "sparsity", "IGD", "IGD+",
              "max. utility loss"),
+            rows[: len(best)],
+            footer=rows[len(best) :],
         )  # fmt: skip
-        for name, values in best.items():
-            table.add_row(name, str(len(values)), *_measures(values, reference, weights, scaled))
-        if scaled is not None:
-            row = _measures(scaled, reference, weights, scaled)
-            table.add_section()
-            table.add_row("known front", str(len(scaled)), *row)
-        console.print(table)
         shown = ", ".join(f"{value:.6g}" for value in reference)
         say(console, f"reference point of the hypervolume: {shown}")
         figure = plots.reached_fronts(best, scaled, names, unit(config))
@@ -350,11 +352,7 @@ class Compare:
                 raise InputError(f"no episode of the training in {folder} has ended yet")
         known = all(np.isfinite(found["regret"]).all() for found in records)
         column = "regret" if known else "utility"
-        table = begin_table(
-            console,
-            f"Mean {column} of training episodes ({unit(configs[0])})",
-            ("training", "runs", "all episodes", "last quarter", "of the first's"),
-        )
+        rows: list[tuple[str, ...]] = []
         curves: dict[str, Records] = {}
         baseline = None
         for folder, config, found in zip(self.folders, configs, records, strict=True):
@@ -370,11 +368,16 @@ class Compare:
                 name = f"{config.agent}, {config.replay}{several} ({where})"
                 share = 100 * late / baseline if baseline else float("nan")
                 shown = f"{share:.0f}%" if np.isfinite(share) else NOT_KNOWN
-                table.add_row(name, str(seeds), number(overall), number(late), shown)
-                rows = found["run"] // seeds == index
-                if rows.any():
-                    curves[name] = {key: values[rows] for key, values in found.items()}
-        console.print(table)
+                rows.append((name, str(seeds), number(overall), number(late), shown))
+                mask = found["run"] // seeds == index
+                if mask.any():
+                    curves[name] = {key: values[mask] for key, values in found.items()}
+        print_table(
+            console,
+            f"Mean {column} of training episodes ({unit(configs[0])})",
+            ("training", "runs", "all episodes", "last quarter", "relative to first"),
+            rows,
+        )
         draw = plots.cumulative_regret if known else plots.utility_course
         say(console, f"written: {plots.save(draw(curves), self.out)}")
 

@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from windvane.cli.printing import begin_table, mean, number, unit
+from windvane.cli.printing import mean, number, print_table, unit
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.progress import say
 from windvane.registry import Arguments
@@ -165,17 +165,15 @@ def print_result(console: Console, result: "Result") -> None:
     known = np.isfinite(result.regret.overall).any()
     name, means = ("regret", result.regret) if known else ("utility", result.utility)
     title = f"Mean {name} of training episodes ({unit(config)})"
-    table = begin_table(console, title, ("run", "all episodes", "last quarter"))
     columns = np.stack([means.overall, means.last_quarter], 1)
-    for run, row in zip(config.run_names, columns, strict=True):
-        table.add_row(run, *map(number, row))
+    rows = [(run, *map(number, row)) for run, row in zip(config.run_names, columns, strict=True)]
     schedules, seeds = config.schedules, len(config.seed_numbers)
+    footer = []
     if seeds > 1:
-        table.add_section()
-        for schedule, rows in zip(schedules, np.split(columns, len(schedules)), strict=True):
+        for schedule, part in zip(schedules, np.split(columns, len(schedules)), strict=True):
             label = f"mean, {schedule}" if len(schedules) > 1 else "mean"
-            table.add_row(label, *(number(mean(column)) for column in rows.T))
-    console.print(table)
+            footer.append((label, *(number(mean(column)) for column in part.T)))
+    print_table(console, title, ("run", "all episodes", "last quarter"), rows, footer)
     if result.sentence:
         say(console, result.sentence)
     if result.folder is not None:
