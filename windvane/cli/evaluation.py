@@ -36,14 +36,13 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Policies:
-    """Which policies of a training, and whether they are compared with the optimum."""
+    """Which policies are loaded, and whether they are compared with the optimum."""
 
     policy: PolicyName | None = None
-    """Which policy of every run: the one with the best greedy evaluation (--evaluate-every of
-    train), or the last. Default: the best where there is one."""
+    """Policy of each run: the best by greedy evaluation (train --evaluate-every), or the last.
+    None for the best where there is one, else the last."""
     oracle: OracleName = "auto"
-    """Whether regret is measured, where the optimum is known or can be computed; auto is as in
-    training."""
+    """Whether regret is measured where the optimum can be computed; auto does as in training."""
 
     def load(self, folder: Path, trust: Trust) -> "dict[str, Policy]":
         """The policies of a finished training by name of run."""
@@ -80,10 +79,10 @@ class Policies:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Which greedy episodes are played."""
+    """How many greedy episodes are played."""
 
     episodes: int | None = None
-    """Episodes per policy and weight vector. Default: 100 for given weights, 10 on the grid."""
+    """Episodes per policy and weight vector; None for 100 with given weights, 10 on the grid."""
     seed: int = 0
     """Seed of the episodes."""
 
@@ -116,10 +115,10 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Play greedy episodes with the policies of all runs, and compare them with the optimum.
+    """Play greedy episodes with all policies of a training and compare them with the optimum.
 
-    By default for a grid of weights over the simplex. Returns, utility (weights times returns) and
-    regret are discounted and scaled as in training; the tables say by what.
+    The weights are a grid over the simplex unless some are given. Returns, utility (weights times
+    returns) and regret (the optimal utility less that) are discounted and scaled as in training.
     """
 
     folder: Folder
@@ -128,7 +127,7 @@ class Evaluate:
     episodes: tyro.conf.OmitArgPrefixes[Episodes]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     weights: str | None = None
-    """Weights such as 0.2,0.3,0.5: only for these, in more detail. Default: a grid."""
+    """Only these weights, such as 0.2,0.3,0.5, in more detail; None for a grid."""
 
     def run(self, console: Console) -> None:
         """Play and print."""
@@ -209,11 +208,11 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Front:
-    """The front that trained policies reach: its measures, its points, and a picture.
+    """Measure and plot the front that trained policies reach.
 
     A point is the mean return of greedy episodes for one weight vector of a grid. Expected utility
-    is that of the best point for every weight vector. IGD, IGD+ and the maximum utility loss are
-    measured against a known front. All of them are discounted and scaled as in training.
+    is the mean over the grid of the best point's utility. IGD, IGD+ and the maximum utility loss
+    compare with the known front. All numbers are discounted and scaled as in training.
     """
 
     folder: Folder
@@ -222,10 +221,10 @@ class Front:
     episodes: tyro.conf.OmitArgPrefixes[Episodes]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     reference: str | None = None
-    """Reference point of the hypervolume, such as --reference=0,-1, discounted and scaled. Default:
-    the worst of each objective, reached or known, less 10% of its range."""
+    """Reference point, such as --reference=0,-1, for the hypervolume, discounted and scaled.
+    None for the worst of each objective, reached or known, less 10% of its range."""
     out: Path | None = None
-    """Folder for the picture and the points. Default: front, in the folder of the training."""
+    """Folder for the plot and the points; None for front, in the folder of the training."""
 
     def run(self, console: Console) -> None:
         """Play, measure, print and draw."""
@@ -270,9 +269,9 @@ class Front:
 
 @dataclass(frozen=True)
 class Watch:
-    """Write a GIF (animated) or a PNG (a strip of frames) of one greedy episode of a policy.
+    """Film one greedy episode of a trained policy: an animated GIF, or a PNG strip of frames.
 
-    It is the first of those that `windvane evaluate` plays with the same seed.
+    It is the first episode that `windvane evaluate` plays with the same seed.
     """
 
     folder: Folder
@@ -283,9 +282,9 @@ class Watch:
     policies: tyro.conf.OmitArgPrefixes[Policies]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     run_seed: int | None = None
-    """Seed of the run whose policy is shown; of two runs with it, the first. Default: the first."""
+    """Seed of the run to film, the first if several share it; None for the first run."""
     out: Path = Path("out/watch.gif")
-    """File to write; its ending, .gif or .png, says what."""
+    """File to write, .gif or .png."""
 
     def run(self, console: Console) -> None:
         """Play, draw and print."""
@@ -325,15 +324,19 @@ class Watch:
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare trainings on one problem: a table, and a picture of their course.
+    """Compare trainings on one problem: a table, and a plot over the steps.
 
-    By regret where all of them have it, else by utility.
+    They are compared by regret where all of them have it, else by utility.
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    folders: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
+    ]
     """Folders of trainings, finished or not; the first is the baseline."""
     out: Path = Path("out/compare.png")
-    """Picture to write."""
+    """Plot to write."""
 
     def run(self, console: Console) -> None:
         """Read, print and draw."""
