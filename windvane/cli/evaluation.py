@@ -381,7 +381,7 @@ class Compare:
             ("training", "runs", "all episodes", "last quarter", "relative to first"),
             rows,
         )
-        draw = plots.cumulative_regret if known else plots.utility_course
+        draw = plots.cumulative_regret if known else plots.utility_curves
         say(console, f"written: {plots.save(draw(curves), self.out)}")
 
 
