@@ -25,16 +25,16 @@ from windvane.policy import Policy, PolicyPlan
 from windvane.weights import check_weight_rows, check_weights, simplex_grid
 
 OptimalValue = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
-"""The best discounted, scaled utility for rows of weights; NaN where it is not known."""
+"""Maps rows of weights to the best discounted, scaled utility; NaN where it is not known."""
 
 GRID_POINTS = 100
-"""Weight vectors of the default grid, about."""
+"""Approximate number of weight vectors in the default grid."""
 LANES = 1024
-"""Episodes of a native environment that are played in one call."""
+"""Most episodes of a native environment that are vmapped in one call."""
 COPIES = 16
-"""Copies of a Gymnasium environment that are played together."""
+"""Most copies of a Gymnasium environment that are stepped together."""
 MAX_STEPS = 10_000
-"""Steps after which an episode counts as one that never ends, where nothing else truncates it."""
+"""Steps after which an episode of a Gymnasium environment without `time_limit` is truncated."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def evaluate(
     """Play greedy episodes for one weight vector or many; by default for a grid over the simplex.
 
     `optimal` is a coverage set (discounted, unscaled) or a function of weights, for environments
-    whose optimum is not known here. Without the `oracle`, no optimum is searched for.
+    without an oracle. With `oracle=False`, no other optimum is looked up or computed.
     """
     require_positive_int("the number of episodes", episodes, 1_000_000)
     require_int("the seed", seed, 0, 2**32 - 1)
@@ -123,7 +123,7 @@ def evaluate_episode(
     optimal: Any = None,
     oracle: bool = True,
 ) -> Evaluation:
-    """Judge one episode by the rewards of its steps, in the environment's own units; `optimal` and
+    """Evaluate one episode from the rewards of its steps, which are unscaled; `optimal` and
     `oracle` are as in `evaluate`.
     """
     vector = check_weights(weights, policy.spec.num_objectives)
@@ -158,8 +158,8 @@ def optimal_value_fn(
     *,
     oracle: bool = True,
 ) -> OptimalValue:
-    """The best utility for rows of weights: from what the user hands over, our `oracle`, or the
-    front that an environment states; NaN where there is none of these.
+    """The best utility for rows of weights: from given values, Windvane's oracle, or the front that
+    an environment reports; NaN where there is none of these.
     """
     if callable(given):
         function: Callable[[np.ndarray], Any] = given
@@ -197,13 +197,13 @@ def known_values(
         if front is not None:
             try:
                 return check_values([np.asarray(value, float) for value in front(gamma)])
-            except Exception:  # whatever an environment says of itself need not be right
+            except Exception:  # an environment's own front may be broken in any way
                 return None
     return None
 
 
 def _optimum(function: Callable[..., Any], weights: Float[np.ndarray, " objectives"]) -> float:
-    """What a function of the user's says is optimal."""
+    """The optimal value that a user's function returns."""
     value = function(weights)
     if not (np.ndim(value) == 0 and is_number(np.asarray(value)[()])):
         raise InputError(
@@ -219,7 +219,7 @@ def check_values(
     """Return value vectors as an array if they are rows of finite numbers, one per objective."""
     try:
         given = np.asarray(values)
-    except (TypeError, ValueError, RecursionError, OverflowError):  # rows of several lengths
+    except (TypeError, ValueError, RecursionError, OverflowError):  # rows of different lengths
         given = np.asarray(None)
     array: Any = given.astype(float) if given.dtype.kind in "fiu" else np.zeros(0)
     if array.ndim != 2 or array.size == 0 or not np.isfinite(array).all():
@@ -235,7 +235,7 @@ def check_values(
 
 
 def confidence(values: Float[np.ndarray, " n"], level: float = 0.95) -> float:
-    """Half the width of Student's confidence interval of the mean; of one value it is not known."""
+    """Half the width of Student's confidence interval of the mean; NaN for a single value."""
     if len(values) < 2:
         return float("nan")
     error = values.std(ddof=1) / np.sqrt(len(values))
@@ -247,7 +247,7 @@ def _unknown(weights: Float[np.ndarray, "n objectives"]) -> Float[np.ndarray, " 
 
 
 def _episode_keys(seed: int, episodes: int) -> Key[Array, " episodes"]:
-    """Keys of which the first do not depend on how many there are."""
+    """One key per episode; the first keys do not depend on the number of episodes."""
     return jax.random.split(jax.random.key(seed), episodes)
 
 
@@ -256,7 +256,7 @@ def _weight_rows(weights: Any, num_objectives: int) -> Float[np.ndarray, "n obje
         return default_weights(num_objectives)
     try:
         single = np.ndim(weights) < 2
-    except (TypeError, ValueError, RecursionError):  # no array at all
+    except (TypeError, ValueError, RecursionError):  # not an array
         single = True
     if single:
         return check_weights(weights, num_objectives)[None]
@@ -276,7 +276,7 @@ def _play_native(
     keys = _episode_keys(seed, episodes)
     lanes = [(row, key) for row in range(len(rows)) for key in range(episodes)]
     size = min(LANES, len(lanes))
-    outcomes = []
+    results = []
     for first in range(0, len(lanes), size):
         progress("episodes", first, len(lanes))
         part = lanes[first : first + size]
@@ -284,10 +284,10 @@ def _play_native(
         vectors = jnp.asarray(rows[[row for row, _ in padded]], jnp.float32)
         chosen = keys[np.asarray([key for _, key in padded])]
         gamma = jnp.asarray(policy.config.gamma, jnp.float32)
-        outcome = _play(env, policy.agent, policy.network, vectors, gamma, chosen)
+        result = _play(env, policy.agent, policy.network, vectors, gamma, chosen)
         count = len(part)
-        outcomes.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], outcome))
-    whole = jax.tree.map(lambda *parts: np.concatenate(parts), *outcomes)
+        results.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], result))
+    whole = jax.tree.map(lambda *parts: np.concatenate(parts), *results)
     shape = (len(rows), episodes)
     returns = np.asarray(whole.returns, float).reshape(*shape, -1)
     return returns, whole.length.reshape(shape), whole.terminated.reshape(shape)
@@ -311,10 +311,10 @@ def _play_host(
 
     config = policy.config
     lanes = [(row, episode) for row in range(len(rows)) for episode in range(episodes)]
-    number = min(COPIES, len(lanes))
+    num_envs = min(COPIES, len(lanes))
     fresh = GymnasiumEnv(world.name, world.make)
     envs = HostEnvs(
-        fresh, number, frame_stack=config.frame_stack, frame_size=config.frame_size,
+        fresh, num_envs, frame_stack=config.frame_stack, frame_size=config.frame_size,
         one_hot=config.one_hot,
         time_limit=config.time_limit or MAX_STEPS,
     )  # fmt: skip
@@ -322,10 +322,10 @@ def _play_host(
     lengths = np.zeros((len(rows), episodes), int)
     terminated = np.zeros((len(rows), episodes), bool)
     try:
-        for first in range(0, len(lanes), number):
+        for first in range(0, len(lanes), num_envs):
             progress("episodes", first, len(lanes))
-            part = lanes[first : first + number]
-            padded = part + part[-1:] * (number - len(part))
+            part = lanes[first : first + num_envs]
+            padded = part + part[-1:] * (num_envs - len(part))
             results = _play_group(policy, envs, rows[[row for row, _ in padded]], padded, seed)
             for (row, episode), result in zip(part, results, strict=False):
                 returns[row, episode], lengths[row, episode], terminated[row, episode] = result
@@ -339,17 +339,17 @@ def _play_group(
 ) -> list[tuple[np.ndarray, int, bool]]:
     """One episode in each copy; episode k has the same seed for every weight vector."""
     observations = envs.reset([episode_seed(seed, episode) for _, episode in lanes])
-    number = len(lanes)
-    totals = np.zeros((number, policy.spec.num_objectives))
-    lengths, terminated = np.zeros(number, int), np.zeros(number, bool)
-    open_lanes = np.ones(number, bool)
+    num_envs = len(lanes)
+    totals = np.zeros((num_envs, policy.spec.num_objectives))
+    lengths, terminated = np.zeros(num_envs, int), np.zeros(num_envs, bool)
+    open_lanes = np.ones(num_envs, bool)
     vectors, discount = weights.astype(np.float32), 1.0
     while open_lanes.any():
-        outcome = envs.step(policy.act_many(observations, vectors))
-        totals[open_lanes] += discount * outcome.rewards[open_lanes]
+        step = envs.step(policy.act_many(observations, vectors))
+        totals[open_lanes] += discount * step.rewards[open_lanes]
         lengths[open_lanes] += 1
-        terminated |= open_lanes & outcome.terminated
-        open_lanes &= ~(outcome.terminated | outcome.truncated)
-        observations = outcome.observations
+        terminated |= open_lanes & step.terminated
+        open_lanes &= ~(step.terminated | step.truncated)
+        observations = step.observations
         discount *= policy.config.gamma
     return list(zip(totals, lengths.tolist(), terminated.tolist(), strict=True))

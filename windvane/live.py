@@ -1,6 +1,6 @@
 """Weights from outside: set by another thread, a function or a file while an agent trains or acts.
 
-A driver asks for them when an episode begins or, if asked to, at every step.
+A driver reads them when an episode begins or, with `immediately`, at every step.
 """
 
 import json
@@ -22,15 +22,15 @@ from windvane.schedules import Counter, WeightSchedule
 from windvane.weights import check_weights
 
 POLL_SECONDS = 0.1
-"""Least seconds between two looks at a watched file."""
+"""Least seconds between two polls of a watched file."""
 MAX_FILE_BYTES = 65_536
 
 
 class LiveWeights:
-    """Weights that change whenever somebody says so.
+    """Weights that are set from outside, at any time.
 
     `set` may be called from any thread. New weights hold from the next episode on or, with
-    `immediately`, from the next step on. In the fused driver a look takes place between two chunks.
+    `immediately`, from the next step on. The fused driver reads them between two chunks.
     """
 
     def __init__(self, weights: Any, *, immediately: bool = False):
@@ -51,12 +51,12 @@ class LiveWeights:
             self._vector = vector
 
     def current(self) -> Float[np.ndarray, " objectives"]:
-        """The weights that hold now."""
+        """The current weights."""
         with self._lock:
             return self._vector.copy()
 
     def snapshot(self) -> "WeightSnapshot | ImmediateSnapshot":
-        """The weights of now, as a schedule of a compiled program."""
+        """The current weights as a schedule for compiled loops."""
         kind = ImmediateSnapshot if self.immediately else WeightSnapshot
         return kind(vector=jnp.asarray(self.current()), num_objectives=self.num_objectives)
 
@@ -64,7 +64,7 @@ class LiveWeights:
     def from_function(
         function: Callable[[], Any], *, immediately: bool = False
     ) -> "FunctionWeights":
-        """Weights that a function returns whenever a driver asks."""
+        """Weights that a function returns; drivers call it."""
         return FunctionWeights(function, immediately=immediately)
 
     @staticmethod
@@ -78,7 +78,7 @@ class FunctionWeights(LiveWeights):
     """Weights that a function returns."""
 
     def __init__(self, function: Callable[[], Any], *, immediately: bool = False):
-        """Ask the function once, for the first weights."""
+        """Call the function once, for the first weights."""
         self._function = function
         super().__init__(function(), immediately=immediately)
 
@@ -90,22 +90,24 @@ class FunctionWeights(LiveWeights):
 
 @final
 class FileWeights(LiveWeights):
-    """Weights in a watched file. A file that is being written, or makes no sense, changes nothing;
-    the latter is warned about once.
+    """Weights in a watched file.
+
+    A file without valid weights, such as one that is half written, leaves the weights as they are
+    and causes one warning.
     """
 
     def __init__(self, path: str | Path, *, immediately: bool = False):
         """Read the file, which must hold weights."""
         check_name(path)
         self.path = Path(path)
-        self._stamp, self._looked = self._stat(), time.monotonic()
+        self._stamp, self._polled = self._stat(), time.monotonic()
         super().__init__(_read_weights(self.path), immediately=immediately)
 
     def current(self) -> Float[np.ndarray, " objectives"]:
-        """What the file holds now, or held when it last made sense."""
+        """The weights in the file, or the last valid ones."""
         now = time.monotonic()
-        if now - self._looked >= POLL_SECONDS:
-            self._looked = now
+        if now - self._polled >= POLL_SECONDS:
+            self._polled = now
             stamp = self._stat()
             if stamp != self._stamp:
                 self._stamp = stamp
@@ -134,7 +136,7 @@ class WeightSnapshot(WeightSchedule):
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
-        """The weights of now."""
+        """The weights of the snapshot."""
         del key, episode, step
         return self.vector
 
@@ -152,6 +154,6 @@ def _read_weights(path: Path) -> Float[np.ndarray, " objectives"]:
             numbers = json.loads(text if text.startswith("[") else f"[{text}]")
         except (ValueError, RecursionError) as error:
             raise InputError(
-                f"they must be such as 0.3,0.7 or [0.3, 0.7], not {shown(text)}"
+                f"they must be written as 0.3,0.7 or [0.3, 0.7], not {shown(text)}"
             ) from error
         return check_weights(numbers)

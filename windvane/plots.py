@@ -1,4 +1,7 @@
-"""Figures of the problems and their optima, after the paper's Figure 2 and the appendix's maps."""
+"""Figures: problems and their optima, replay content, training curves, and fronts.
+
+Those that are in the paper, too, name its figure.
+"""
 
 import itertools
 from pathlib import Path
@@ -21,7 +24,7 @@ from windvane.oracle.minecart_trips import mine_name
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, in the format that the name ends in, making its folder if need be."""
+    """Write a figure, in the format of the file's suffix; its folder is created."""
     ending = path.suffix.removeprefix(".").lower()
     choose("format of a picture", ending, sorted(figure.canvas.get_supported_filetypes()))
     make_folder(path.parent)
@@ -31,7 +34,7 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
-    """Names of the groups of entries that behave alike and, for each entry, its group's index."""
+    """Names of the groups of similar entries and, for each entry, the index of its group."""
     names = list(dict.fromkeys(coverage.groups))
     return names, np.asarray([names.index(group) for group in coverage.groups])
 
@@ -58,9 +61,9 @@ def weight_space(env: Environment, coverage: CoverageSet, resolution: int = 400)
         axes.scatter([], [], marker="s", s=70, color=colours[group], label=label)
         rows, columns = np.nonzero(best == group)
         if rows.size > 60:
-            # The member nearest to the middle lies inside the region even where that is bent.
-            middle = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
-            at = middle.argmin()
+            # The point nearest to the centroid lies inside a region that is not convex, too.
+            distances = (rows - rows.mean()) ** 2 + (columns - columns.mean()) ** 2
+            at = distances.argmin()
             x, y = 100 * float(axis[columns[at]]), 100 * float(axis[rows[at]])
             axes.text(x, y, str(group + 1), ha="center", va="center", fontsize=9, weight="bold")
     axes.set_xlabel(f"weight of {env.objective_names[0]} (%)")
@@ -95,9 +98,9 @@ def weight_line(env: Environment, coverage: CoverageSet) -> Figure:
         here = first[best == entry]
         if here.size:
             label = f"{coverage.values[entry, 0]:.1f}\n{100 * here.size / first.size:.1f}%"
-            ink = "white" if colours[entry, :3] @ (0.3, 0.6, 0.1) < 0.5 else "black"
+            colour = "white" if colours[entry, :3] @ (0.3, 0.6, 0.1) < 0.5 else "black"
             middle = 50 * (here[0] + here[-1])
-            axes.text(middle, 0.5, label, ha="center", va="center", fontsize=7, color=ink)
+            axes.text(middle, 0.5, label, ha="center", va="center", fontsize=7, color=colour)
     axes.set_yticks([])
     axes.set_xlabel(f"weight of {env.objective_names[0]} (%); the rest is {env.objective_names[1]}")
     axes.set_title("Optimal policy: discounted treasure, share of the weights")
@@ -141,7 +144,7 @@ def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ..
 
 
 def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
-    """Regret added up over the steps (Figure 3, left and right): the mean of a training's runs,
+    """Cumulative regret over the steps (Figure 3, left and right): the mean of a training's runs,
     with a band of one standard error where there are several.
     """
     figure = Figure(figsize=(7, 4.5))
@@ -150,9 +153,9 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
         steps = np.linspace(0, records["step"].max(), 400)
         curves = []
         for run in np.unique(records["run"]):
-            mine = records["run"] == run
-            total = np.concatenate([[0.0], np.cumsum(records["regret"][mine])])
-            curves.append(total[np.searchsorted(records["step"][mine], steps, side="right")])
+            mask = records["run"] == run
+            total = np.concatenate([[0.0], np.cumsum(records["regret"][mask])])
+            curves.append(total[np.searchsorted(records["step"][mask], steps, side="right")])
         mean = np.mean(curves, axis=0)
         (line,) = axes.plot(steps, mean, label=name)
         if len(curves) > 1:
@@ -165,7 +168,7 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
     return figure
 
 
-def utility_course(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) -> Figure:
+def utility_curves(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) -> Figure:
     """Utility over the steps: the mean of the episodes that ended in each of `bins` intervals, and
     of a training's runs, with a band of one standard error where there are several.
     """
@@ -230,14 +233,14 @@ def reached_fronts(
 
 
 def picture(env: Environment, size: int = 480) -> Figure:
-    """The problem as people see it, at the start of an episode."""
+    """The rendered environment at the start of an episode."""
     image = np.asarray(require_renderable(env).render(env.reset(jax.random.key(0)), size))
     figure = Figure(figsize=(4 * image.shape[1] / image.shape[0], 4))
     axes = figure.add_subplot()
     axes.imshow(image)
     if isinstance(env, Minecart):
-        places = np.asarray(to_picture(env.mine_positions)) * size
-        for mine, (x, y) in enumerate(places):
+        positions = np.asarray(to_picture(env.mine_positions)) * size
+        for mine, (x, y) in enumerate(positions):
             axes.text(x, y, mine_name(mine), color="white", ha="center", va="center", fontsize=9)
     axes.set_axis_off()
     return figure
@@ -246,7 +249,7 @@ def picture(env: Environment, size: int = 480) -> Figure:
 def oracle_figures(
     env: Environment, coverage: CoverageSet, front_values: np.ndarray
 ) -> dict[str, Figure]:
-    """All figures that make sense for `env`, by file name."""
+    """All figures that apply to `env`, by file name."""
     name = "dst" if isinstance(env, DeepSeaTreasure) else "minecart"
     figures = {f"{name}-map.png": picture(env)}
     if env.num_objectives == 3:

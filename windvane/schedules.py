@@ -1,8 +1,8 @@
-"""Weight schedules: which priorities hold for which episode of a run.
+"""Weight schedules: which weights hold for each episode of a run.
 
-A schedule is asked which weights the episode that begins now has. Its answer depends on the run's
-key and on two counters alone: there is no state to carry, every agent with the same seed meets the
-same weights, and runs can be batched with `jax.vmap`. What may not live here: anything about an
+A schedule returns the weights of the episode that begins. They depend on the run's key and on two
+counters alone: there is no state to carry, every agent with the same seed meets the same weights,
+and runs can be batched with `jax.vmap`. What may not live here: anything about an
 environment or an agent. Weights that come from outside live in `live`.
 """
 
@@ -25,7 +25,7 @@ from windvane.weights import check_weight_rows, check_weights, sample_weights
 LIVE = "live:"
 """Prefix of a schedule that watches a file (see `live`)."""
 MAX_NAME = 4_000
-"""Characters of a schedule's name: weights of 64 objectives fit in."""
+"""Most characters of a schedule's name, enough for the weights of 64 objectives."""
 Counter = int | np.integer | Int[Array, ""]
 Unit = Literal["episodes", "steps"]
 
@@ -38,7 +38,7 @@ class ScheduleSetup:
     steps: int
     """Steps of a run."""
     sparse_every: int
-    """Steps between sparse changes, where the user does not say."""
+    """Steps between sparse changes, unless the schedule's arguments say otherwise."""
 
 
 class WeightSchedule(eqx.Module):
@@ -83,9 +83,9 @@ class SparseChanges(WeightSchedule):
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
-        """Draw number step // every."""
+        """The draw with index step // every."""
         del episode
-        return _target(key, _whole(step) // self.every, self.num_objectives)
+        return _target(key, _as_int32(step) // self.every, self.num_objectives)
 
 
 @final
@@ -112,18 +112,18 @@ class RegularChanges(WeightSchedule):
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
-        """The point reached between target episode // episodes and the next."""
+        """A point on the line from target episode // episodes to the next."""
         del step
-        index, passed = jnp.divmod(_whole(episode), self.episodes)
+        index, passed = jnp.divmod(_as_int32(episode), self.episodes)
         start = _target(key, index, self.num_objectives)
         end = _target(key, index + 1, self.num_objectives)
-        share = passed.astype(start.dtype) / self.episodes.astype(start.dtype)
-        return (1 - share) * start + share * end
+        fraction = passed.astype(start.dtype) / self.episodes.astype(start.dtype)
+        return (1 - fraction) * start + fraction * end
 
 
 @final
 class OneOf(WeightSchedule):
-    """One of several schedules, by number: vmapped runs may differ in it."""
+    """One of several schedules, by index; vmapped runs may have different ones."""
 
     schedules: tuple[WeightSchedule, ...]
     chosen: Int[Array, ""]
@@ -141,9 +141,9 @@ class OneOf(WeightSchedule):
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
-        """What the chosen one says."""
-        every = [schedule.weights(key, episode, step) for schedule in self.schedules]
-        return jnp.stack(every)[self.chosen]
+        """The weights of the chosen schedule."""
+        weights = [schedule.weights(key, episode, step) for schedule in self.schedules]
+        return jnp.stack(weights)[self.chosen]
 
 
 @final
@@ -155,7 +155,7 @@ class FixedWeights(WeightSchedule):
 
     def __init__(self, weights: Any):
         """Keep `weights`, a point of the simplex."""
-        self.vector = jnp.asarray(_known(weights, check_weights))
+        self.vector = jnp.asarray(_check_unless_traced(weights, check_weights))
         self.num_objectives = self.vector.shape[-1]
 
     def weights(
@@ -168,9 +168,9 @@ class FixedWeights(WeightSchedule):
 
 @final
 class WeightSequence(WeightSchedule):
-    """A sequence of the user's own, one entry every `every` episodes or steps.
+    """A given sequence of weights that advances by one entry every `every` episodes or steps.
 
-    After the last entry that one stays, or with `repeat` the sequence begins again.
+    The last entry holds for good or, with `repeat`, the sequence begins again.
     """
 
     sequence: Float[Array, "entries objectives"]
@@ -182,9 +182,9 @@ class WeightSequence(WeightSchedule):
     def __init__(
         self, sequence: Any, *, every: Counter = 1, unit: str = "episodes", repeat: bool = False
     ):
-        """Keep `sequence`, one point of the simplex a row; `unit` is what `every` counts."""
+        """Keep `sequence`, one point of the simplex per row; `unit` is what `every` counts."""
         choose("unit of a weight sequence", unit, get_args(Unit))
-        self.sequence = jnp.asarray(_known(sequence, check_weight_rows))
+        self.sequence = jnp.asarray(_check_unless_traced(sequence, check_weight_rows))
         self.num_objectives = self.sequence.shape[-1]
         self.every = _count(f"the {unit} between weight changes", every)
         self.unit = unit  # type: ignore[assignment]
@@ -205,9 +205,9 @@ class WeightSequence(WeightSchedule):
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
-        """The entry whose turn it is; the key is not used."""
+        """The entry for this episode or step; the key is not used."""
         del key
-        index = _whole(episode if self.unit == "episodes" else step) // self.every
+        index = _as_int32(episode if self.unit == "episodes" else step) // self.every
         last = self.sequence.shape[0] - 1
         index = index % (last + 1) if self.repeat else jnp.minimum(index, last)
         return self.sequence[index]
@@ -219,12 +219,12 @@ def _target(
     return sample_weights(jax.random.fold_in(key, index), num_objectives)
 
 
-def _whole(counter: Counter) -> Int[Array, ""]:
+def _as_int32(counter: Counter) -> Int[Array, ""]:
     return jnp.asarray(counter, jnp.int32)
 
 
 def _count(what: str, value: Any) -> Int[Array, ""]:
-    """A traced leaf from a positive whole number; inside a transformation its value is unknown."""
+    """A positive whole number as an array leaf; a traced value cannot be checked."""
     if isinstance(value, Tracer):
         return value.astype(jnp.int32)
     known = np.asarray(value)
@@ -236,8 +236,8 @@ def _count(what: str, value: Any) -> Int[Array, ""]:
     return jnp.asarray(known, jnp.int32)
 
 
-def _known(value: Any, check: Any) -> Any:
-    """Check a value unless it is traced: inside a transformation only its caller knows it."""
+def _check_unless_traced(value: Any, check: Any) -> Any:
+    """Check a value unless it is traced."""
     return value if isinstance(value, Tracer) else check(value)
 
 
@@ -260,7 +260,7 @@ def parse_schedule(text: str) -> FixedWeights | None:
 
 
 def check_schedule(name: Any) -> str:
-    """Return the name of a schedule, or weights such as `0.3,0.7`, if it can be meant."""
+    """Return the name of a schedule, or weights such as `0.3,0.7`, if it has the form of one."""
     text = name if isinstance(name, str) and len(name) <= MAX_NAME else ""
     if text.startswith(LIVE) or parse_schedule(text) is not None:
         return text
@@ -273,7 +273,7 @@ def check_schedule(name: Any) -> str:
 def make_schedule(
     name: str, args: Mapping[str, Any], setup: ScheduleSetup, *, trusted: bool = False
 ) -> WeightSchedule:
-    """Build a schedule by name, and check that it is for as many objectives as there are."""
+    """Build a schedule by name, and check its number of objectives."""
     schedule = parse_schedule(name)
     if schedule is None:
         schedule = SCHEDULES.make(name, args, setup, trusted=trusted)

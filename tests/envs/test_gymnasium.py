@@ -153,7 +153,7 @@ def test_observations_are_the_callers_to_edit(monkeypatch: pytest.MonkeyPatch):
         assert np.array_equal(seen, env.native.observe(env.state))
         seen[:] = 0
     for share in (128, 1):
-        monkeypatch.setattr("windvane.envs.gymnasium_vector.SHARE", share)
+        monkeypatch.setattr("windvane.envs.gymnasium_vector.MIN_SHARE", share)
         for observation in ("features", "pixels"):
             many = WindvaneVectorEnv(DeepSeaTreasure(observation=observation), 2)
             many.reset(seed=0)[0][:] = 0

@@ -3,6 +3,9 @@
 What may not live here: anything a library user would want; these files parse, call and print.
 """
 
+import contextlib
+import functools
+import operator
 import os
 import sys
 from typing import Annotated, Any
@@ -11,6 +14,7 @@ import tyro
 from rich.console import Console
 
 from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
+from windvane.cli.printing import WrappedHelp
 from windvane.cli.problems import Oracle, Render
 from windvane.cli.training import Resume, Train
 from windvane.errors import InputError, in_one_line
@@ -20,7 +24,6 @@ DESCRIPTION = """Multi-objective deep reinforcement learning with weights that c
 agent acts.
 
 Try first:
-
   windvane oracle dst
       what is optimal in Deep Sea Treasure, and for which weights
   windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
@@ -61,9 +64,13 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] == ["--version"]:
         console.print(f"windvane {__version__}", highlight=False)
         return 0
-    command = tyro.cli(
-        _commands(arguments), prog="windvane", description=DESCRIPTION, args=arguments or ["--help"]
-    )
+    with contextlib.redirect_stdout(WrappedHelp(sys.stdout)):  # type: ignore[type-var]
+        command = tyro.cli(
+            _commands(arguments),
+            prog="windvane",
+            description=DESCRIPTION,
+            args=arguments or ["--help"],
+        )
     try:
         command.run(console)
     except InputError as error:
@@ -80,16 +87,12 @@ def _commands(arguments: list[str]) -> Any:
     """All commands; the defaults of `train` depend on the preset or environment asked for."""
     from windvane.experiments.commands import Report, Reproduce
 
-    subcommand = tyro.conf.subcommand
-    return (
-        Annotated[Train, subcommand("train", default=Train.defaults(arguments))]
-        | Annotated[Resume, subcommand("resume")]
-        | Annotated[Evaluate, subcommand("evaluate")]
-        | Annotated[Front, subcommand("front")]
-        | Annotated[Watch, subcommand("watch")]
-        | Annotated[Compare, subcommand("compare")]
-        | Annotated[Oracle, subcommand("oracle")]
-        | Annotated[Render, subcommand("render")]
-        | Annotated[Reproduce, subcommand("reproduce")]
-        | Annotated[Report, subcommand("report")]
-    )
+    def entry(command: type, **options: Any) -> Any:
+        name = command.__name__.lower()
+        # The list of commands shows the first sentence of each; a command's own help shows all.
+        summary = None if arguments[:1] == [name] else (command.__doc__ or "").split("\n\n")[0]
+        return Annotated[command, tyro.conf.subcommand(name, description=summary, **options)]
+
+    commands = Resume, Evaluate, Front, Watch, Compare, Oracle, Render, Reproduce, Report
+    train = entry(Train, default=Train.defaults(arguments))
+    return functools.reduce(operator.or_, map(entry, commands), train)

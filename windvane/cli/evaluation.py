@@ -14,7 +14,7 @@ import tyro
 from rich.console import Console
 
 from windvane.cli.filming import Filming, amounts
-from windvane.cli.printing import NOT_KNOWN, begin_table, mean, number, unit, write_csv
+from windvane.cli.printing import NOT_KNOWN, mean, number, print_table, unit, write_csv
 from windvane.cli.training import Folder, Trust
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.files import make_folder, path_exists
@@ -36,14 +36,13 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Policies:
-    """Which policies of a training, and whether they are compared with the optimum."""
+    """Which policies are loaded, and whether they are compared with the optimum."""
 
     policy: PolicyName | None = None
-    """Which policy of every run: the one with the best greedy evaluation (--evaluate-every of
-    train), or the last. Default: the best where there is one."""
+    """Policy of each run: the best by greedy evaluation (train --evaluate-every), or the last.
+    None for the best where there is one, else the last."""
     oracle: OracleName = "auto"
-    """Whether regret is measured, where the optimum is known or can be computed; auto is as in
-    training."""
+    """Whether regret is measured where the optimum can be computed; auto does as in training."""
 
     def load(self, folder: Path, trust: Trust) -> "dict[str, Policy]":
         """The policies of a finished training by name of run."""
@@ -80,10 +79,10 @@ class Policies:
 
 @dataclass(frozen=True)
 class Episodes:
-    """Which greedy episodes are played."""
+    """How many greedy episodes are played."""
 
     episodes: int | None = None
-    """Episodes per policy and weight vector. Default: 100 for given weights, 10 on the grid."""
+    """Episodes per policy and weight vector; None for 100 with given weights, 10 on the grid."""
     seed: int = 0
     """Seed of the episodes."""
 
@@ -116,10 +115,10 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Play greedy episodes with the policies of all runs, and compare them with the optimum.
+    """Play greedy episodes with all policies of a training and compare them with the optimum.
 
-    By default for a grid of weights over the simplex. Returns, utility (weights times returns) and
-    regret are discounted and scaled as in training; the tables say by what.
+    The weights are a grid over the simplex unless some are given. Returns, utility (weights times
+    returns) and regret (the optimal utility less that) are discounted and scaled as in training.
     """
 
     folder: Folder
@@ -128,7 +127,7 @@ class Evaluate:
     episodes: tyro.conf.OmitArgPrefixes[Episodes]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     weights: str | None = None
-    """Weights such as 0.2,0.3,0.5: only for these, in more detail. Default: a grid."""
+    """Only these weights, such as 0.2,0.3,0.5, in more detail; None for a grid."""
 
     def run(self, console: Console) -> None:
         """Play and print."""
@@ -153,15 +152,8 @@ class Evaluate:
     ) -> None:
         first = next(iter(policies.values()))
         vectors, episodes = next(iter(played.values())).returns.shape[:2]
-        table = begin_table(
-            console,
-            f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
-            f"({unit(first.config)})",
-            ("run", "after step", "expected utility", "worst utility", "mean regret",
-             "worst regret", "never ends"),
-        )  # fmt: skip
-        for name, one in played.items():
-            table.add_row(
+        rows = [
+            (
                 name,
                 f"{policies[name].step:,}",
                 number(one.utility.mean()),
@@ -170,7 +162,16 @@ class Evaluate:
                 number(one.regret.max()),
                 f"{100 * one.never_ending.mean():.1f}%",
             )
-        console.print(table)
+            for name, one in played.items()
+        ]
+        print_table(
+            console,
+            f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
+            f"({unit(first.config)})",
+            ("run", "after step", "expected utility", "worst utility", "mean regret",
+             "worst regret", "never ends"),
+            rows,
+        )  # fmt: skip
         _print_means(console, "expected utility", [e.utility.mean() for e in played.values()])
         _print_means(console, "mean regret", [e.regret.mean() for e in played.values()])
         for name, one in played.items():
@@ -185,17 +186,17 @@ class Evaluate:
         policy = next(iter(policies.values()))
         names = policy.spec.objectives
         title = f"Greedy episodes for the weights {self.weights} ({unit(policy.config)})"
-        table = begin_table(console, title, ("run", *names, "utility", "regret", "95% interval"))
+        rows = []
         for name, one in played.items():
             half = confidence(one.utilities[0])
-            table.add_row(
+            rows.append((
                 name,
                 *(number(value) for value in one.returns[0].mean(0)),
                 number(one.utility[0]),
                 number(one.regret[0]),
                 f"+/- {half:.4f}" if np.isfinite(half) else NOT_KNOWN,
-            )
-        console.print(table)
+            ))  # fmt: skip
+        print_table(console, title, ("run", *names, "utility", "regret", "95% interval"), rows)
         known = all(np.isfinite(one.regret).all() for one in played.values())
         what = "regret" if known else "utility"
         values = [one.regret[0] if known else one.utility[0] for one in played.values()]
@@ -207,11 +208,11 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Front:
-    """The front that trained policies reach: its measures, its points, and a picture.
+    """Measure and plot the front that trained policies reach.
 
     A point is the mean return of greedy episodes for one weight vector of a grid. Expected utility
-    is that of the best point for every weight vector. IGD, IGD+ and the maximum utility loss are
-    measured against a known front. All of them are discounted and scaled as in training.
+    is the mean over the grid of the best point's utility. IGD, IGD+ and the maximum utility loss
+    compare with the known front. All numbers are discounted and scaled as in training.
     """
 
     folder: Folder
@@ -220,10 +221,10 @@ class Front:
     episodes: tyro.conf.OmitArgPrefixes[Episodes]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     reference: str | None = None
-    """Reference point of the hypervolume, such as --reference=0,-1, discounted and scaled. Default:
-    the worst of each objective, reached or known, less 10% of its range."""
+    """Reference point, such as --reference=0,-1, for the hypervolume, discounted and scaled.
+    None for the worst of each objective, reached or known, less 10% of its range."""
     out: Path | None = None
-    """Folder for the picture and the points. Default: front, in the folder of the training."""
+    """Folder for the plot and the points; None for front, in the folder of the training."""
 
     def run(self, console: Console) -> None:
         """Play, measure, print and draw."""
@@ -245,19 +246,19 @@ class Front:
         everything = [*reached.values(), *(() if scaled is None else (scaled,))]
         reference = fronts.reference_point(*everything) if given is None else given
         weights = next(iter(played.values())).weights
-        table = begin_table(
+        fronts_by_name = best if scaled is None else best | {"known front": scaled}
+        rows = [
+            (name, str(len(values)), *_measures(values, reference, weights, scaled))
+            for name, values in fronts_by_name.items()
+        ]
+        print_table(
             console,
             f"Fronts over {len(weights)} weight vectors ({unit(config)})",
             ("run", "points", "hypervolume", "expected utility", "sparsity", "IGD", "IGD+",
              "max. utility loss"),
+            rows[: len(best)],
+            footer=rows[len(best) :],
         )  # fmt: skip
-        for name, values in best.items():
-            table.add_row(name, str(len(values)), *_measures(values, reference, weights, scaled))
-        if scaled is not None:
-            row = _measures(scaled, reference, weights, scaled)
-            table.add_section()
-            table.add_row("known front", str(len(scaled)), *row)
-        console.print(table)
         shown = ", ".join(f"{value:.6g}" for value in reference)
         say(console, f"reference point of the hypervolume: {shown}")
         figure = plots.reached_fronts(best, scaled, names, unit(config))
@@ -268,9 +269,9 @@ class Front:
 
 @dataclass(frozen=True)
 class Watch:
-    """Write a GIF (animated) or a PNG (a strip of frames) of one greedy episode of a policy.
+    """Film one greedy episode of a trained policy: an animated GIF, or a PNG strip of frames.
 
-    It is the first of those that `windvane evaluate` plays with the same seed.
+    It is the first episode that `windvane evaluate` plays with the same seed.
     """
 
     folder: Folder
@@ -281,9 +282,9 @@ class Watch:
     policies: tyro.conf.OmitArgPrefixes[Policies]
     trust: tyro.conf.OmitArgPrefixes[Trust]
     run_seed: int | None = None
-    """Seed of the run whose policy is shown; of two runs with it, the first. Default: the first."""
+    """Seed of the run to film, the first if several share it; None for the first run."""
     out: Path = Path("out/watch.gif")
-    """File to write; its ending, .gif or .png, says what."""
+    """File to write, .gif or .png."""
 
     def run(self, console: Console) -> None:
         """Play, draw and print."""
@@ -323,15 +324,19 @@ class Watch:
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare trainings on one problem: a table, and a picture of their course.
+    """Compare trainings on one problem: a table, and a plot over the steps.
 
-    By regret where all of them have it, else by utility.
+    They are compared by regret where all of them have it, else by utility.
     """
 
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    folders: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
+    ]
     """Folders of trainings, finished or not; the first is the baseline."""
     out: Path = Path("out/compare.png")
-    """Picture to write."""
+    """Plot to write."""
 
     def run(self, console: Console) -> None:
         """Read, print and draw."""
@@ -350,11 +355,7 @@ class Compare:
                 raise InputError(f"no episode of the training in {folder} has ended yet")
         known = all(np.isfinite(found["regret"]).all() for found in records)
         column = "regret" if known else "utility"
-        table = begin_table(
-            console,
-            f"Mean {column} of training episodes ({unit(configs[0])})",
-            ("training", "runs", "all episodes", "last quarter", "of the first's"),
-        )
+        rows: list[tuple[str, ...]] = []
         curves: dict[str, Records] = {}
         baseline = None
         for folder, config, found in zip(self.folders, configs, records, strict=True):
@@ -370,12 +371,17 @@ class Compare:
                 name = f"{config.agent}, {config.replay}{several} ({where})"
                 share = 100 * late / baseline if baseline else float("nan")
                 shown = f"{share:.0f}%" if np.isfinite(share) else NOT_KNOWN
-                table.add_row(name, str(seeds), number(overall), number(late), shown)
-                rows = found["run"] // seeds == index
-                if rows.any():
-                    curves[name] = {key: values[rows] for key, values in found.items()}
-        console.print(table)
-        draw = plots.cumulative_regret if known else plots.utility_course
+                rows.append((name, str(seeds), number(overall), number(late), shown))
+                mask = found["run"] // seeds == index
+                if mask.any():
+                    curves[name] = {key: values[mask] for key, values in found.items()}
+        print_table(
+            console,
+            f"Mean {column} of training episodes ({unit(configs[0])})",
+            ("training", "runs", "all episodes", "last quarter", "relative to first"),
+            rows,
+        )
+        draw = plots.cumulative_regret if known else plots.utility_curves
         say(console, f"written: {plots.save(draw(curves), self.out)}")
 
 

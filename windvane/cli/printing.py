@@ -1,8 +1,11 @@
-"""What several commands print and write: tables of numbers that say their unit, and CSV files."""
+"""What commands print and write: tables of numbers that say their unit, help, and CSV files."""
 
 import csv
 import io
+import shutil
+import textwrap
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +39,84 @@ def mean(values: np.ndarray) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def begin_table(console: Console, title: str, columns: Sequence[str]) -> Table:
-    """Print a title and return the table, to be filled, whose first column is text."""
-    say(console, title)
-    table = Table()
-    for index, name in enumerate(columns):
-        table.add_column(name, justify="right" if index else "left")
-    return table
+def print_table(
+    console: Console,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    footer: Sequence[Sequence[str]] = (),
+) -> None:
+    """Print a table whose first column names its rows; `footer` holds rows below a line.
+
+    Numbers are never folded. Where the console is too narrow, headers break at their spaces and
+    long names are folded; where that is not enough, the columns are divided among several tables.
+    """
+    say(console, title if len(title) <= console.width else title.replace(" (", "\n("))
+    cells = [max(map(len, column)) for column in zip(*rows, *footer, strict=True)]
+    whole = [max(len(name), cell) for name, cell in zip(columns, cells, strict=True)]
+    headers, parts = columns, [range(1, len(columns))]
+    if _width(whole) > console.width:
+        headers = [name.replace(" ", "\n") for name in columns]
+        parts = _divide(headers, cells, console.width)
+    for part in parts:
+        table = Table()
+        table.add_column(headers[0], overflow="fold")
+        for index in part:
+            table.add_column(headers[index], justify="right", no_wrap=True)
+        for block in (rows, footer):
+            for row in block:
+                table.add_row(row[0], *(row[index] for index in part))
+            table.add_section()
+        console.print(table)
+
+
+def _divide(headers: Sequence[str], cells: Sequence[int], width: int) -> list[range]:
+    """Indices of the columns after the first, in as few even parts as fit in `width`."""
+    words = [max(map(len, header.split("\n"))) for header in headers]
+    first, *rest = (max(pair) for pair in zip(words, cells, strict=True))
+    first = min(first, width // 3)
+    parts: list[range] = []
+    for count in range(1, len(rest) + 1):
+        edges = [1 + round(len(rest) * index / count) for index in range(count + 1)]
+        parts = [range(*pair) for pair in pairwise(edges)]
+        if all(_width([first, *(rest[index - 1] for index in part)]) <= width for part in parts):
+            break
+    return parts
+
+
+def _width(columns: Sequence[int]) -> int:
+    """Characters of a table's line: every column has a space on both sides and a border."""
+    return sum(columns) + 3 * len(columns) + 1
+
+
+class WrappedHelp:
+    """Standard output, but for long lines of help, which are wrapped to the terminal.
+
+    tyro wraps what it prints in boxes, and prints usage and descriptions as they are.
+    """
+
+    def __init__(self, stream: Any):
+        """Write to `stream`."""
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write `text`, wrapped."""
+        width = shutil.get_terminal_size().columns
+        self._stream.write("\n".join(_wrap(line, width) for line in text.split("\n")))
+        return len(text)
+
+
+def _wrap(line: str, width: int) -> str:
+    usage = "usage:" in line[:16]  # behind the code for bold, on a terminal
+    if len(line) <= width or not (usage or line[0].isalpha()):
+        return line
+    indent = "    " if usage else ""
+    return textwrap.fill(
+        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:

@@ -33,16 +33,16 @@ class Instance:
     """Which instance of the problem."""
 
     config: Path | None = None
-    """Minecart only: a JSON file with mines, ores and capacity. Default: the paper's instance."""
+    """Minecart only: a JSON file with mines, ores and capacity; None for the paper's instance."""
     deterministic: bool = False
     """Minecart only: every mine yields exactly its mean."""
     frame_skip: int | None = None
-    """Minecart only: frames that each action lasts. Default: 4."""
+    """Minecart only: frames per action; None for 4."""
     map: str | None = None
-    """Deep Sea Treasure only: paper, convex, concave, or a text file with one row of numbers per
-    line (0 is sea, above 0 a treasure, below 0 sea floor). Default: paper."""
+    """Deep Sea Treasure only: paper, convex, concave, or a text file; None for paper.
+    A file has one row of numbers per line: 0 is sea, above 0 a treasure, below 0 sea floor."""
     time_limit: int | None = None
-    """Steps after which an episode is truncated. Default: 1000 for minecart, 100 for dst."""
+    """Steps after which an episode is truncated; None for 1000 (minecart) or 100 (dst)."""
 
     def build(self, problem: str) -> "Environment":
         """The environment."""
@@ -62,18 +62,17 @@ class Instance:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Print the coverage set of a problem and draw which behaviour is optimal for which weights.
+    """Print the coverage set of a problem and plot which behaviour is optimal for which weights.
 
-    Minecart's search takes a few minutes for an instance it has not seen. Its result is cached, and
-    an interrupted search can be resumed. All values are discounted and in the problem's own units:
-    rewards times 1.
+    The search takes a few minutes for a new instance of Minecart. Its result is cached, and an
+    interrupted search can be resumed. All values are discounted and unscaled.
     """
 
     problem: Problem
     """The problem."""
     instance: tyro.conf.OmitArgPrefixes[Instance]
     gamma: float | None = None
-    """Discount factor. Default: the paper's, 0.98 for minecart and 0.95 for dst."""
+    """Discount factor; None for the paper's, 0.98 (minecart) or 0.95 (dst)."""
     out: Path = Path("out")
     """Folder for the figures and the coverage set as CSV."""
 
@@ -102,18 +101,18 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Render:
-    """Write a GIF (animated) or a PNG (a strip of frames) of one episode."""
+    """Film one episode of a problem: an animated GIF, or a PNG strip of frames."""
 
     problem: Problem
     """The problem."""
     instance: tyro.conf.OmitArgPrefixes[Instance]
     filming: tyro.conf.OmitArgPrefixes[Filming]
     weights: str | None = None
-    """Weights such as 0.6,0.2,0.2: show the optimal policy for them. Default: random actions."""
+    """Weights, such as 0.6,0.2,0.2, of the optimal policy to film; None for random actions."""
     gamma: float | None = None
-    """Discount factor of the optimal policy. Default: the paper's."""
+    """Discount factor of the optimal policy; None for the paper's."""
     out: Path = Path("out/episode.gif")
-    """File to write; its ending, .gif or .png, says what."""
+    """File to write, .gif or .png."""
 
     def run(self, console: Console) -> None:
         """Play and draw."""

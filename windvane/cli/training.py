@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 from rich.console import Console
 
-from windvane.cli.printing import begin_table, mean, number, unit
+from windvane.cli.printing import mean, number, print_table, unit
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.progress import say
 from windvane.registry import Arguments
@@ -32,8 +32,15 @@ Folder = Annotated[Path, tyro.conf.Positional]
 Preset = Annotated[
     str | None,
     tyro.conf.arg(
-        help=f"Settings that all others start from: {', '.join(PRESETS)}. The defaults shown here "
-        "are its own. Default: the one that suits --env.",
+        help=f"Preset that sets the defaults shown here: {', '.join(PRESETS)}. None for the one "
+        "that suits --env.",
+    ),
+]
+PartArguments = Annotated[
+    tuple[str, ...],
+    tyro.conf.arg(
+        metavar="[NAME=VALUE ...]",
+        help_behavior_hint=lambda default: f"(default: {default or 'none'})",
     ),
 ]
 
@@ -42,25 +49,26 @@ Preset = Annotated[
 class TaskOptions(Task):
     """What is trained on what, how often and for how long."""
 
-    env_args: tuple[str, ...] = ()
-    """Arguments of the environment, as name=value, such as map=concave of dst."""
-    agent_args: tuple[str, ...] = ()
-    """Arguments of the agent, as name=value, such as kappa=0.02 of mn."""
-    replay_args: tuple[str, ...] = ()
-    """Arguments of the replay rule, as name=value, such as trajectories=500 of der."""
+    env_args: PartArguments = ()
+    """Arguments of the environment, such as map=concave for dst."""
+    agent_args: PartArguments = ()
+    """Arguments of the agent, such as kappa=0.02 for mn."""
+    replay_args: PartArguments = ()
+    """Arguments of the replay rule, such as trajectories=500 for der."""
     schedule: tuple[str, ...] = ("sparse",)
-    """How weights change: sparse, regular, fixed weights such as 0.3,0.7, live:FILE for weights in
-    a watched file, or module:factory. With several, every seed is trained with each of them."""
-    schedule_args: tuple[str, ...] = ()
-    """Arguments of the schedule, as name=value: every=N steps (sparse) or episodes (regular)."""
+    """How weights change: sparse, regular, live:FILE, module:factory, or fixed, as in 0.3,0.7.
+    live:FILE takes the weights from a watched file.
+    With several schedules, every seed is trained with each of them."""
+    schedule_args: PartArguments = ()
+    """Arguments of the schedule, such as every=N: steps for sparse, episodes for regular."""
 
 
 @dataclass(frozen=True)
 class Train:
     """Train an agent: one run or many in parallel, interruptible and resumable.
 
-    Ctrl-C stops after a checkpoint, and `windvane resume` resumes from it, or from the last one
-    after a crash, to the same outcome.
+    Ctrl-C writes a checkpoint and stops. `windvane resume` continues from the last checkpoint, also
+    after a crash, to the same result.
     """
 
     task: tyro.conf.OmitArgPrefixes[TaskOptions]
@@ -107,18 +115,18 @@ _GROUPS = (
 
 @dataclass(frozen=True)
 class Trust:
-    """What of a run folder may be imported.
+    """Which names in a run folder may be imported.
 
-    Importing a name runs its code. What only a file names is not imported, unless it is given again
-    or all of it is trusted; names of Windvane and MO-Gymnasium need neither.
+    Importing runs code. A name that is neither Windvane's nor MO-Gymnasium's is imported only if it
+    is given again, or with --trust.
     """
 
     trust: bool = False
     """Import whatever the run folder names."""
     env: str | None = None
-    """The environment's name, given again so that it may be imported."""
+    """The environment's name, given again to allow its import."""
     agent: str | None = None
-    """The agent's name, given again so that it may be imported."""
+    """The agent's name, given again to allow its import."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -128,24 +136,24 @@ class Trust:
 
 @dataclass(frozen=True)
 class TrustAll(Trust):
-    """What of a run folder may be imported.
+    """Which names in a run folder may be imported.
 
-    Importing a name runs its code. What only a file names is not imported, unless it is given again
-    or all of it is trusted; names of Windvane and MO-Gymnasium need neither.
+    Importing runs code. A name that is neither Windvane's nor MO-Gymnasium's is imported only if it
+    is given again, or with --trust.
     """
 
     replay: str | None = None
-    """The replay rule's name, given again so that it may be imported."""
+    """The replay rule's name, given again to allow its import."""
     schedule: str | None = None
-    """The schedule's name, given again so that it may be imported."""
+    """The schedule's name, given again to allow its import."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Resume a training that was interrupted, to the same outcome as without the interruption.
+    """Resume an interrupted training from its last checkpoint.
 
-    Episodes of a Gymnasium environment that were open begin anew. A training that is finished is
-    only read.
+    The result is the same as without the interruption, except that open episodes of a Gymnasium
+    environment begin anew. A finished training is only read.
     """
 
     folder: Folder
@@ -165,17 +173,15 @@ def print_result(console: Console, result: "Result") -> None:
     known = np.isfinite(result.regret.overall).any()
     name, means = ("regret", result.regret) if known else ("utility", result.utility)
     title = f"Mean {name} of training episodes ({unit(config)})"
-    table = begin_table(console, title, ("run", "all episodes", "last quarter"))
     columns = np.stack([means.overall, means.last_quarter], 1)
-    for run, row in zip(config.run_names, columns, strict=True):
-        table.add_row(run, *map(number, row))
+    rows = [(run, *map(number, row)) for run, row in zip(config.run_names, columns, strict=True)]
     schedules, seeds = config.schedules, len(config.seed_numbers)
+    footer = []
     if seeds > 1:
-        table.add_section()
-        for schedule, rows in zip(schedules, np.split(columns, len(schedules)), strict=True):
+        for schedule, part in zip(schedules, np.split(columns, len(schedules)), strict=True):
             label = f"mean, {schedule}" if len(schedules) > 1 else "mean"
-            table.add_row(label, *(number(mean(column)) for column in rows.T))
-    console.print(table)
+            footer.append((label, *(number(mean(column)) for column in part.T)))
+    print_table(console, title, ("run", "all episodes", "last quarter"), rows, footer)
     if result.sentence:
         say(console, result.sentence)
     if result.folder is not None:

@@ -30,33 +30,33 @@ from windvane.packing import Packing
 RENDER_MODES = ("human", "rgb_array")
 
 
-class Stream(NamedTuple):
-    """A source of keys: the n-th reset or step since seeding uses the n-th key."""
+class KeyStream(NamedTuple):
+    """A sequence of keys: the n-th reset or step since seeding uses the n-th key."""
 
     seed: UInt32[Array, "2"]
     used: UInt32[Array, ""]
 
     @classmethod
-    def of(cls, seed: int) -> "Stream":
-        """The stream of a seed of any size."""
+    def from_seed(cls, seed: int) -> "KeyStream":
+        """The stream of a seed, which may be of any size."""
         return cls(np.random.SeedSequence(seed).generate_state(2), np.zeros((), np.uint32))  # type: ignore[arg-type]
 
-    def next(self) -> tuple[Array, "Stream"]:
+    def next(self) -> tuple[Array, "KeyStream"]:
         """One key, and the rest of the stream."""
         key = jax.random.fold_in(jax.random.wrap_key_data(self.seed), self.used)
-        return key, Stream(self.seed, self.used + 1)
+        return key, KeyStream(self.seed, self.used + 1)
 
 
 class Structure(NamedTuple):
-    """All of an environment but its arrays: environments that agree in it share programs."""
+    """All of an environment but its arrays; equal structures share compiled programs."""
 
     tree: Any
     others: tuple[tuple[type, Any] | None, ...]
-    """Leaves that are no arrays, such as Python numbers, by type; None where an array belongs."""
+    """Leaves that are not arrays, such as Python numbers, with their types; None for an array."""
 
     @classmethod
-    def of(cls, env: Environment[Any]) -> "tuple[tuple[Any, ...], Structure]":
-        """An environment's arrays, and the rest of it."""
+    def partition(cls, env: Environment[Any]) -> "tuple[tuple[Any, ...], Structure]":
+        """Split an environment into its arrays and its structure."""
         leaves, tree = jax.tree.flatten(env)
         kinds = (jax.Array, np.ndarray)
         arrays = tuple(leaf for leaf in leaves if isinstance(leaf, kinds))
@@ -70,8 +70,8 @@ class Structure(NamedTuple):
             ) from error
         return arrays, structure
 
-    def build(self, arrays: Any) -> Any:
-        """The environment again, from its arrays or what is traced in their place."""
+    def combine(self, arrays: Any) -> Any:
+        """The environment with these arrays, which may be traced."""
         rest = iter(arrays)
         leaves = [next(rest) if other is None else other[1] for other in self.others]
         return jax.tree.unflatten(self.tree, leaves)
@@ -80,7 +80,7 @@ class Structure(NamedTuple):
 class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
     """One native environment with a vector reward.
 
-    A seed given to `reset` determines everything that follows; resets without a seed continue.
+    A seed given to `reset` determines all later randomness; a reset without one continues it.
     Episodes are truncated by `gymnasium.make`'s time limit, not here.
     """
 
@@ -89,7 +89,7 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
     def __init__(
         self, native: Environment[Any], *, render_mode: str | None = None, render_size: int = 480
     ):
-        """Wrap `native`; pictures are `render_size` pixels high."""
+        """Wrap `native`; rendered frames are `render_size` pixels high."""
         self.native = native
         self.render_mode = check_render_mode(native, render_mode)
         self.render_size = require_positive_int("render_size", render_size)
@@ -99,38 +99,38 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         self.reward_dim = native.num_objectives
         title, fps = type(native).__name__, self.metadata["render_fps"]
         self._window = Window(title, fps) if render_mode == "human" else None
-        self._leaves, structure = Structure.of(native)
+        self._leaves, structure = Structure.partition(native)
         self._programs = _compile(structure, tuple(map(_shape_of, self._leaves)))
         # Ready on the device: converting a number on every step would cost as much as the step.
         self._actions = [jnp.asarray(action) for action in range(native.num_actions)]
-        self._memory: Any = None
+        self._carry: Any = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; a seed begins a new stream of randomness as well."""
+        """Begin an episode; a seed also restarts the random numbers."""
         super().reset(seed=seed, options=options)
-        if seed is not None or self._memory is None:
-            stream = Stream.of(self.np_random_seed)
-            self._memory, observation = self._programs.first(self._leaves, stream)
+        if seed is not None or self._carry is None:
+            stream = KeyStream.from_seed(self.np_random_seed)
+            self._carry, observation = self._programs.init(self._leaves, stream)
         else:
-            self._memory, observation = self._programs.reset(self._leaves, self._memory)
+            self._carry, observation = self._programs.reset(self._leaves, self._carry)
         observation = np.array(observation)
         if self.native.observation == "pixels":
-            # A copy, since the observation is the caller's to edit.
+            # A copy, since the caller may edit the observation.
             self._frame = observation[-1].copy()
         self._show()
         return observation, {}
 
     def step(self, action: Any) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:  # type: ignore[override]
-        """Take an action; the reward is a fresh vector, one number per objective."""
-        if self._memory is None:
+        """Take an action; the reward is a new vector, one entry per objective."""
+        if self._carry is None:
             raise ResetNeeded("call reset before the first step")
         programs = self._programs
-        self._memory, frame = programs.step(
-            self._leaves, self._memory, self._actions[self._check(action)]
+        self._carry, frame = programs.step(
+            self._leaves, self._carry, self._actions[self._action_index(action)]
         )
-        packed = np.asarray(self._memory)
+        packed = np.asarray(self._carry)
         if frame is None:
             observation = programs.features(packed)
         else:
@@ -141,8 +141,8 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         return observation, programs.reward(packed), bool(programs.terminated(packed)), False, {}
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
-        """The current picture, or None where a window shows it."""
-        if self._memory is None:
+        """The current frame, or None where a window shows it."""
+        if self._carry is None:
             raise ResetNeeded("call reset before render")
         if self.render_mode == "rgb_array":
             return np.array(self._render(self.state))
@@ -152,9 +152,9 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
     @property
     def state(self) -> Any:
         """The native environment's state."""
-        if self._memory is None:
+        if self._carry is None:
             raise ResetNeeded("call reset before reading the state")
-        return self._programs.state(self._memory)
+        return self._programs.state(self._carry)
 
     def pareto_front(self, gamma: float) -> list[np.ndarray]:
         """Discounted values of the undominated policies.
@@ -184,7 +184,7 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
         if self._window is not None:
             self._window.close()
 
-    def _check(self, action: Any) -> int:
+    def _action_index(self, action: Any) -> int:
         try:
             index = operator.index(action)
         except TypeError:
@@ -205,9 +205,9 @@ class WindvaneEnv(gymnasium.Env[np.ndarray, Any]):
 
 
 class _Programs(NamedTuple):
-    """What a single environment compiles, and how the host reads the memory it hands back."""
+    """Compiled functions of a single environment, and how the host reads their packed carry."""
 
-    first: Callable[..., tuple[Array, Array]]
+    init: Callable[..., tuple[Array, Array]]
     reset: Callable[..., tuple[Array, Array]]
     step: Callable[..., tuple[Array, Array | None]]
     state: Callable[[Array], Any]
@@ -218,42 +218,42 @@ class _Programs(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def _compile(structure: Structure, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> _Programs:
-    """Programs shared by all environments of one structure.
+    """Compiled functions that all environments of one structure share.
 
-    The memory between two calls is one array of bytes: features, reward and `terminated` of the
-    last call, the state, and the stream of keys. Pixels travel beside it; a step draws the newest
-    frame alone, since the host still has the one before.
+    The carry between two calls is one array of bytes: features, reward and `terminated` of the
+    last call, the state, and the key stream. Pixels are returned beside it; a step renders the
+    newest frame alone, since the host still has the one before.
     """
 
-    def reset(leaves: Any, stream: Stream) -> Any:
-        env = structure.build(leaves)
+    def reset(leaves: Any, stream: KeyStream) -> Any:
+        env = structure.combine(leaves)
         key, stream = stream.next()
         state = env.reset(key)
         reward = jnp.zeros(env.num_objectives, jnp.float32)
         result = (env.features(state), reward, jnp.asarray(False))
         return (result, state, stream), env.observe(state)
 
-    def step(leaves: Any, memory: Any, action: Array) -> Any:
-        env = structure.build(leaves)
-        _, state, stream = memory
+    def step(leaves: Any, carry: Any, action: Array) -> Any:
+        env = structure.combine(leaves)
+        _, state, stream = carry
         key, stream = stream.next()
         state, reward, terminated = env.step(state, action, key)
         result = (env.features(state), reward.astype(jnp.float32), terminated)
         frame = env.frame(env.views(state)[1]) if env.observation == "pixels" else None
         return (result, state, stream), frame
 
-    packing = Packing.of(jax.eval_shape(reset, shapes, Stream.of(0))[0])
+    packing = Packing.of(jax.eval_shape(reset, shapes, KeyStream.from_seed(0))[0])
 
-    def packed(memory: Any, seen: Any) -> Any:
-        return packing.pack(memory), seen
+    def pack(carry: Any, observation: Any) -> Any:
+        return packing.pack(carry), observation
 
     return _Programs(
-        first=jax.jit(lambda leaves, stream: packed(*reset(leaves, stream))),
-        reset=jax.jit(lambda leaves, memory: packed(*reset(leaves, packing.unpack(memory)[2]))),
+        init=jax.jit(lambda leaves, stream: pack(*reset(leaves, stream))),
+        reset=jax.jit(lambda leaves, carry: pack(*reset(leaves, packing.unpack(carry)[2]))),
         step=jax.jit(
-            lambda leaves, memory, action: packed(*step(leaves, packing.unpack(memory), action))
+            lambda leaves, carry, action: pack(*step(leaves, packing.unpack(carry), action))
         ),
-        state=jax.jit(lambda memory: packing.unpack(memory)[1]),
+        state=jax.jit(lambda carry: packing.unpack(carry)[1]),
         features=packing.reader(0),
         reward=packing.reader(1),
         terminated=packing.reader(2),
@@ -265,7 +265,7 @@ def _shape_of(leaf: Array) -> jax.ShapeDtypeStruct:
 
 
 def check_render_mode(env: Environment[Any], render_mode: str | None) -> str | None:
-    """Return `render_mode` if it is one and there are pictures of `env`, or None."""
+    """Return `render_mode` if it is None, or a mode that `env` can be rendered in."""
     if render_mode is None:
         return None
     require_renderable(env)
@@ -294,9 +294,9 @@ def native_minecart(
     frame_skip: int = 4,
     observation: str = "features",
 ) -> Minecart:
-    """A Minecart from what `gymnasium.make` is given.
+    """A Minecart from the arguments of `gymnasium.make`.
 
-    `config` is a `MinecartConfig`, a path to a JSON file, or what such a file holds, parsed.
+    `config` is a `MinecartConfig`, a path to a JSON file, or the parsed contents of one.
     """
     if config is None:
         config = PAPER
@@ -316,7 +316,7 @@ def native_minecart(
 def make_minecart(
     render_mode: str | None = None, render_size: int = 480, **kwargs: Any
 ) -> WindvaneEnv:
-    """Entry point of `windvane/Minecart-v0`; the rest goes to `native_minecart`."""
+    """Entry point of `windvane/Minecart-v0`; other arguments go to `native_minecart`."""
     return WindvaneEnv(native_minecart(**kwargs), render_mode=render_mode, render_size=render_size)
 
 

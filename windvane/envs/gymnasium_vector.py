@@ -23,7 +23,7 @@ from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.environment import Environment, require_pixels, require_renderable
 from windvane.envs.episodes import EpisodeState, autoreset, is_truncated, reset_episode
 from windvane.envs.gymnasium import (
-    Stream,
+    KeyStream,
     Structure,
     WindvaneEnv,
     check_render_mode,
@@ -36,22 +36,22 @@ from windvane.machine import usable_cores
 
 AUTORESET_MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
 
-SHARE = 128
+MIN_SHARE = 128
 """Fewest copies that are worth a core of their own."""
 
 
-class Copies(NamedTuple):
-    """What copies remember between two steps; every array has a leading axis of copies."""
+class VectorState(NamedTuple):
+    """State of the copies between two steps; every array has a leading axis of copies."""
 
     state: Any
     time: Int32[Array, ""]
     ended: Bool[Array, ""]
-    stream: Stream
-    seen: Num[Array, "..."]
+    stream: KeyStream
+    observation: Num[Array, "..."]
 
 
 class StepResult(NamedTuple):
-    """What a step of the copies led to, before any reset."""
+    """Result of a step of the copies, before any reset."""
 
     state: Any
     reward: Float[Array, " objectives"]
@@ -62,8 +62,8 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """`num_envs` copies with vector rewards.
 
     `autoreset_mode` says when a copy whose episode ended begins the next: on the step after
-    (`NEXT_STEP`, whose action is then ignored) or at once (`SAME_STEP`, with the last observation
-    in `infos["final_obs"]`). What `reset` and `step` return is new, and the caller's to edit.
+    (`NEXT_STEP`, which ignores that step's action) or in the same step (`SAME_STEP`, with the last
+    observation in `infos["final_obs"]`). The caller may edit what `reset` and `step` return.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012
@@ -99,11 +99,11 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.reward_space = reward_space(native)
         self.reward_dim = native.num_objectives
-        self._leaves, structure = Structure.of(native)
+        self._leaves, structure = Structure.partition(native)
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         self._programs = _compile(structure, self.max_episode_steps, same_step)
         self._shares = _shares(self.num_envs)
-        self._copies: list[Copies] = []
+        self._states: list[VectorState] = []
 
     def reset(
         self,
@@ -114,40 +114,40 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """Begin an episode in every copy.
 
         A number seeds copy `i` with `seed + i`, a list seeds each copy; a copy without a seed
-        continues its stream of randomness.
+        continues its key stream.
         """
         del options
         streams = self._streams(seed)
-        self._copies = [
-            self._programs.reset(self._leaves, Stream(streams.seed[share], streams.used[share]))
+        self._states = [
+            self._programs.reset(self._leaves, KeyStream(streams.seed[share], streams.used[share]))
             for share in self._shares
         ]
-        return _joined([copies.seen for copies in self._copies]), {}
+        return _concatenate([state.observation for state in self._states]), {}
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Take one action per copy; rewards are a (num_envs, objectives) array."""
-        if not self._copies:
+        if not self._states:
             raise ResetNeeded("call reset before the first step")
         chosen = self._check(actions)
-        before, results = self._copies, []
-        # Calls return before their work is done, so the shares run in parallel.
-        for share, copies in zip(self._shares, before, strict=True):
-            stepped = self._programs.step(self._leaves, copies, chosen[share])
-            results.append(self._programs.settle(self._leaves, copies, stepped))
-        self._copies = [after for after, *_ in results]
-        seen = _joined([copies.seen for copies in self._copies])
+        before, results = self._states, []
+        # JAX dispatches calls asynchronously, so the shares run in parallel.
+        for share, state in zip(self._shares, before, strict=True):
+            stepped = self._programs.step(self._leaves, state, chosen[share])
+            results.append(self._programs.finish(self._leaves, state, stepped))
+        self._states = [after for after, *_ in results]
+        observation = _concatenate([state.observation for state in self._states])
         reward, terminated, truncated = (
-            _joined(parts) for parts in zip(*(part for _, part, _ in results), strict=True)
+            _concatenate(parts) for parts in zip(*(part for _, part, _ in results), strict=True)
         )
         infos = {}
         if results[0][2] is not None and (ended := terminated | truncated).any():
-            infos = self._final_infos(before, _joined([final for *_, final in results]), ended)
-        return seen, reward, terminated, truncated, infos
+            infos = self._final_infos(before, _concatenate([last for *_, last in results]), ended)
+        return observation, reward, terminated, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """One picture per copy."""
+        """One frame per copy."""
         if self.render_mode is None:
             return None
         states = self.state
@@ -157,13 +157,13 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     @property
     def state(self) -> Any:
         """The copies' native states, with a leading axis of copies."""
-        if not self._copies:
+        if not self._states:
             raise ResetNeeded("call reset before reading the state")
-        states = [copies.state for copies in self._copies]
+        states = [share.state for share in self._states]
         return jax.tree.map(lambda *parts: jnp.concatenate(parts), *states)
 
-    def _streams(self, seed: Any) -> Stream:
-        """The copies' streams, those with a seed begun anew."""
+    def _streams(self, seed: Any) -> KeyStream:
+        """The copies' key streams, restarted where there is a seed."""
         if seed is None:
             seed = [None] * self.num_envs
         elif not np.iterable(seed):
@@ -172,14 +172,14 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         seeds = [None if one is None else require_int("a seed", one, 0) for one in seed]
         if len(seeds) != self.num_envs:
             raise InputError(f"a list of seeds must have {self.num_envs} entries, not {len(seeds)}")
-        if not self._copies:
-            spare = int(self.np_random.integers(2**63))
-            seeds = [spare + i if one is None else one for i, one in enumerate(seeds)]
-        new = {i: Stream.of(one) for i, one in enumerate(seeds) if one is not None}
+        if not self._states:
+            first = int(self.np_random.integers(2**63))
+            seeds = [first + i if one is None else one for i, one in enumerate(seeds)]
+        new = {i: KeyStream.from_seed(one) for i, one in enumerate(seeds) if one is not None}
         if len(new) == self.num_envs:
-            return Stream(*map(np.stack, zip(*new.values(), strict=True)))  # type: ignore[arg-type]
-        parts = zip(*(copies.stream for copies in self._copies), strict=True)
-        streams = Stream(*map(np.concatenate, parts))  # type: ignore[arg-type]
+            return KeyStream(*map(np.stack, zip(*new.values(), strict=True)))  # type: ignore[arg-type]
+        parts = zip(*(state.stream for state in self._states), strict=True)
+        streams = KeyStream(*map(np.concatenate, parts))  # type: ignore[arg-type]
         for i, stream in new.items():
             streams.seed[i], streams.used[i] = stream  # type: ignore[index]
         return streams
@@ -197,13 +197,13 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return chosen.astype(np.int32)
 
     def _final_infos(
-        self, before: list[Copies], final: np.ndarray, ended: np.ndarray
+        self, before: list[VectorState], final: np.ndarray, ended: np.ndarray
     ) -> dict[str, Any]:
-        """What Gymnasium's own vector environments tell of the episodes that ended."""
+        """The final observations, in the form of Gymnasium's own vector environments."""
         last = final[ended]
         if self.native.observation == "pixels":
             shares = zip(self._shares, before, strict=True)
-            frames = [np.asarray(copies.seen)[ended[share], 1] for share, copies in shares]
+            frames = [np.asarray(state.observation)[ended[share], 1] for share, state in shares]
             last = np.stack((np.concatenate(frames), last), axis=1)
         observations = np.full(self.num_envs, None, object)
         for i, observation in zip(np.flatnonzero(ended), last, strict=True):
@@ -222,90 +222,94 @@ class WindvaneVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
 
 class _Programs(NamedTuple):
-    """What all environments of one structure share."""
+    """Compiled functions that all environments of one structure share."""
 
-    reset: Callable[..., Copies]
+    reset: Callable[..., VectorState]
     step: Callable[..., StepResult]
-    settle: Callable[..., tuple[Copies, tuple[Array, Array, Array], Array | None]]
+    finish: Callable[..., tuple[VectorState, tuple[Array, Array, Array], Array | None]]
 
 
 @functools.lru_cache(maxsize=64)
 def _compile(structure: Structure, time_limit: int, same_step: bool) -> _Programs:
-    """Programs to begin episodes, to step, and to settle what follows from the step.
+    """Compile functions that reset, step, and finish a step: observe, truncate and autoreset.
 
-    Stepping and settling are two programs, because the compiler would repeat much of the step's
-    work in each of the many uses of its result. A reset that does not depend on its key, and its
-    picture, is computed once for all copies.
+    Stepping and finishing are two programs, because XLA would repeat much of the step's work in
+    each of the many uses of its result. A reset that does not depend on its key is computed, and
+    its frame rendered, once for all copies.
     """
 
-    def look(env: Environment[Any], state: Any) -> Array:
-        """The new part of an observation: for pixels the one frame that was not yet drawn."""
+    def observe_newest(env: Environment[Any], state: Any) -> Array:
+        """The new part of an observation: for pixels, the frame that was not rendered yet."""
         if env.observation == "features":
             return env.features(state)
-        drawn = require_pixels(env)
-        return drawn.frame(drawn.views(state)[1])
+        pixels = require_pixels(env)
+        return pixels.frame(pixels.views(state)[1])
 
-    def first(env: Environment[Any], stream: Stream) -> Copies:
+    def reset(env: Environment[Any], stream: KeyStream) -> VectorState:
         key, stream = stream.next()
         episode = reset_episode(env, key)
-        no = jnp.asarray(False)
-        return Copies(episode.state, episode.time, no, stream, env.observe(episode.state))
+        ended = jnp.asarray(False)
+        observation = env.observe(episode.state)
+        return VectorState(episode.state, episode.time, ended, stream, observation)
 
-    def take_step(env: Environment[Any], copy: Copies, action: Array) -> StepResult:
+    def step(env: Environment[Any], copy: VectorState, action: Array) -> StepResult:
         return StepResult(*env.step(copy.state, action, copy.stream.next()[0]))
 
-    def settle(env: Environment[Any], copy: Copies, step: StepResult) -> Any:
-        terminated = step.terminated
+    def finish(env: Environment[Any], copy: VectorState, result: StepResult) -> Any:
+        terminated = result.terminated
         truncated = is_truncated(terminated, copy.time, time_limit)
-        reward = step.reward.astype(jnp.float32)
+        reward = result.reward.astype(jnp.float32)
         pixels = env.observation == "pixels"
-        key_used = Stream(copy.stream.seed, copy.stream.used + 1)
+        next_stream = KeyStream(copy.stream.seed, copy.stream.used + 1)
         if same_step:
             ended = terminated | truncated
-            final, new = look(env, step.state), first(env, key_used)
-            seen = jnp.stack([copy.seen[1], final]) if pixels else final
+            final, new = observe_newest(env, result.state), reset(env, next_stream)
+            observation = jnp.stack([copy.observation[1], final]) if pixels else final
             before, fresh = EpisodeState(copy.state, copy.time), EpisodeState(new.state, new.time)
-            episode = autoreset(ended, before, step.state, fresh)
-            stream, seen = where(ended, (new.stream, new.seen), (key_used, seen))
-            after = Copies(episode.state, episode.time, new.ended, stream, seen)
+            episode = autoreset(ended, before, result.state, fresh)
+            stream, observation = where(
+                ended, (new.stream, new.observation), (next_stream, observation)
+            )
+            after = VectorState(episode.state, episode.time, new.ended, stream, observation)
             return after, (reward, terminated, truncated), final
-        # Gymnasium's other mode is not `autoreset`: here the call *after* the end resets, and its
-        # action counts for nothing.
-        restart, new = copy.ended, first(env, copy.stream)
-        state = where(restart, new.state, step.state)
-        seen = look(env, state)
+        # `autoreset` is of no use in NEXT_STEP mode: the call *after* the end of an episode resets,
+        # and ignores its action.
+        restart, new = copy.ended, reset(env, copy.stream)
+        state = where(restart, new.state, result.state)
+        observation = observe_newest(env, state)
         if pixels:
-            seen = jnp.stack([jnp.where(restart, new.seen[0], copy.seen[1]), seen])
+            previous = jnp.where(restart, new.observation[0], copy.observation[1])
+            observation = jnp.stack([previous, observation])
         reward = jnp.where(restart, 0, reward)
         terminated, truncated = terminated & ~restart, truncated & ~restart
         time = jnp.where(restart, 0, copy.time + 1)
-        after = Copies(state, time, terminated | truncated, key_used, seen)
+        after = VectorState(state, time, terminated | truncated, next_stream, observation)
         return after, (reward, terminated, truncated), None
 
     def batched(function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(
-            lambda leaves, *args: jax.vmap(functools.partial(function, structure.build(leaves)))(
+            lambda leaves, *args: jax.vmap(functools.partial(function, structure.combine(leaves)))(
                 *args
             )
         )
 
-    return _Programs(batched(first), batched(take_step), batched(settle))
+    return _Programs(batched(reset), batched(step), batched(finish))
 
 
 def _shares(num_envs: int) -> list[slice]:
-    """How the copies are divided among cores: XLA runs one program of this kind on one core."""
-    count = min(usable_cores(), num_envs // SHARE) if jax.default_backend() == "cpu" else 1
+    """Divide the copies among cores: XLA runs a program of this kind on one core."""
+    count = min(usable_cores(), num_envs // MIN_SHARE) if jax.default_backend() == "cpu" else 1
     ends = np.linspace(0, num_envs, max(count, 1) + 1).round().astype(int).tolist()
     return [slice(*pair) for pair in pairwise(ends)]
 
 
-def _joined(parts: Sequence[Array]) -> np.ndarray:
-    """One new host array from the shares' arrays."""
+def _concatenate(parts: Sequence[Array]) -> np.ndarray:
+    """One new host array from those of the shares."""
     return np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
 
 
 def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    """Return the mode, given as itself or by its value, if copies can follow it."""
+    """Return the mode, given as itself or by its value, if it is supported."""
     names = {m.value: m for m in AUTORESET_MODES}
     chosen = names.get(mode.value if isinstance(mode, AutoresetMode) else mode)
     if chosen is None:
@@ -321,7 +325,7 @@ def make_minecart(
     render_size: int = 480,
     **kwargs: Any,
 ) -> WindvaneVectorEnv:
-    """Vector entry point of `windvane/Minecart-v0`; the rest goes to `native_minecart`."""
+    """Vector entry point of `windvane/Minecart-v0`; other arguments go to `native_minecart`."""
     return WindvaneVectorEnv(
         native_minecart(**kwargs),
         num_envs,

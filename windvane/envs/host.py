@@ -1,7 +1,7 @@
-"""Copies of a Gymnasium environment, stepped together: frames in arrays, resets at once.
+"""Copies of a Gymnasium environment, stepped together, that autoreset in the same step.
 
-Whatever the environment does wrong becomes one sentence that says what to change. What may not live
-here: anything about learning.
+Errors of the environment become an `InputError` of one sentence that says what to change. What may
+not live here: anything about learning.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from windvane.spec import EnvSpec
 
 
 class HostStep(NamedTuple):
-    """What a step of all copies led to. `reached` is where it really led; `observations` are those
-    to continue from, the first of a new episode where one ended.
+    """Result of a step of all copies. `reached` holds the observations that the step led to, also
+    where an episode ended; there `observations` holds the first ones of the next episode.
     """
 
     reached: np.ndarray
@@ -28,12 +28,12 @@ class HostStep(NamedTuple):
 
 
 class HostEnvs:
-    """`number` copies of an environment with vector rewards and discrete actions."""
+    """`num_envs` copies of an environment with vector rewards and discrete actions."""
 
     def __init__(
         self,
         world: GymnasiumEnv,
-        number: int,
+        num_envs: int,
         *,
         vector_mode: str = "sync",
         frame_stack: int = 1,
@@ -41,9 +41,9 @@ class HostEnvs:
         one_hot: int = 0,
         time_limit: int | None = None,
     ):
-        """Make the copies; InputError if an agent cannot be trained on them."""
-        self.name, self.number = world.name, number
-        self._copies = _open(world, number, vector_mode)
+        """Make the copies; raise InputError if an agent cannot be trained on them."""
+        self.name, self.num_envs = world.name, num_envs
+        self._copies = _make_copies(world, num_envs, vector_mode)
         self._time_limit = time_limit
         action_space = self._copies.action_space
         self._first_action = _check_actions(world.name, action_space)
@@ -53,27 +53,27 @@ class HostEnvs:
         objectives = _objectives(world.name, self._copies.template)
         self.spec = EnvSpec(int(action_space.n), objectives, self._reader.spec, frame_stack)
         shape, dtype = self._reader.spec.shape, self._reader.spec.dtype
-        self._stacks = np.zeros((number, frame_stack, *shape), dtype)
-        self._lengths = np.zeros(number, int)
+        self._stacks = np.zeros((num_envs, frame_stack, *shape), dtype)
+        self._lengths = np.zeros(num_envs, int)
 
     @property
     def template(self) -> Any:
-        """One environment, for what is the same of all: its name, its front, its pictures."""
+        """One environment, for what all have in common: metadata, a known front, rendering."""
         return self._copies.template
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
-        """Begin an episode in every copy; the first observations."""
+        """Begin an episode in every copy and return the first observations."""
         for index, observation in enumerate(self._guard("reset", self._copies.reset, list(seeds))):
             self._begin(index, observation)
         return self._observations()
 
     def step(self, actions: np.ndarray) -> HostStep:
-        """Take one action in every copy; episodes that ended begin anew."""
+        """Take one action in every copy; where an episode ends, the next begins."""
         limit = self._time_limit
         self._lengths += 1
-        force = None if limit is None else self._lengths >= limit
-        outcome = self._guard("step", self._copies.step, actions + self._first_action, force)
-        reached_frames, rewards, terminated, truncated, starts = outcome
+        at_limit = None if limit is None else self._lengths >= limit
+        result = self._guard("step", self._copies.step, actions + self._first_action, at_limit)
+        reached_frames, rewards, terminated, truncated, starts = result
         rewards = self._check_rewards(rewards)
         for index, frame in enumerate(reached_frames):
             self._push(index, frame)
@@ -99,7 +99,7 @@ class HostEnvs:
         stack[-1] = self._read(observation)
 
     def _observations(self) -> np.ndarray:
-        return self._stacks.reshape(self.number, *self.spec.observation_shape).copy()
+        return self._stacks.reshape(self.num_envs, *self.spec.observation_shape).copy()
 
     def _read(self, observation: Any) -> np.ndarray:
         try:
@@ -119,18 +119,18 @@ class HostEnvs:
         return frame
 
     def _check_rewards(self, rewards: Any) -> np.ndarray:
-        number = self.spec.num_objectives
+        objectives = self.spec.num_objectives
         try:
             array = np.asarray(rewards, np.float32)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"the env {self.name} returned rewards that are not vectors of {number} numbers: "
-                f"{in_one_line(error)}"
+                f"the env {self.name} returned rewards that are not vectors of {objectives} "
+                f"numbers: {in_one_line(error)}"
             ) from error
-        if array.shape != (self.number, number):
+        if array.shape != (self.num_envs, objectives):
             raise InputError(
                 f"the env {self.name} returned a reward of shape {array.shape[1:]}: an agent here "
-                f"needs a vector of {number} numbers, one per objective"
+                f"needs a vector of {objectives} numbers, one per objective"
             )
         if not np.isfinite(array).all():
             shown = array[~np.isfinite(array).all(1)][0].tolist()
@@ -144,34 +144,34 @@ class HostEnvs:
             return function(*arguments)
         except InputError:
             raise
-        except Exception as error:  # whatever an environment does
+        except Exception as error:  # an environment may raise anything
             raise InputError(
                 f"the env {self.name} raised {type(error).__name__} in {what}: "
-                f"{in_one_line(error)}; mend it and resume"
+                f"{in_one_line(error)}; fix it and resume"
             ) from error
 
 
 class _EnvList:
-    """Environments of this process, one after another."""
+    """Environments in this process, stepped one after another."""
 
-    def __init__(self, world: GymnasiumEnv, number: int):
+    def __init__(self, world: GymnasiumEnv, num_envs: int):
         first = world.make() if world.first is None else world.first
-        self.envs = [first, *(world.make() for _ in range(number - 1))]
+        self.envs = [first, *(world.make() for _ in range(num_envs - 1))]
         self.template = first
         self.observation_space, self.action_space = first.observation_space, first.action_space
 
     def reset(self, seeds: list[int]) -> list[Any]:
         return [env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds, strict=True)]
 
-    def step(self, actions: np.ndarray, force: np.ndarray | None) -> tuple[Any, ...]:
-        number = len(self.envs)
+    def step(self, actions: np.ndarray, at_limit: np.ndarray | None) -> tuple[Any, ...]:
+        num_envs = len(self.envs)
         frames, rewards = [], []
-        terminated, truncated = np.zeros(number, bool), np.zeros(number, bool)
+        terminated, truncated = np.zeros(num_envs, bool), np.zeros(num_envs, bool)
         starts = {}
         for index, env in enumerate(self.envs):
-            frame, reward, ended, cut, _ = env.step(int(actions[index]))
-            terminated[index] = bool(ended)
-            truncated[index] = not ended and (bool(cut) or (force is not None and force[index]))
+            frame, reward, ended, limited, _ = env.step(int(actions[index]))
+            limited = bool(limited) or (at_limit is not None and at_limit[index])
+            terminated[index], truncated[index] = bool(ended), limited and not ended
             frames.append(frame)
             rewards.append(reward)
             if terminated[index] or truncated[index]:
@@ -184,14 +184,14 @@ class _EnvList:
 
 
 class _VectorEnv:
-    """A Gymnasium vector environment that begins the next episode in the step that ended one."""
+    """A Gymnasium vector environment in the autoreset mode SAME_STEP."""
 
-    def __init__(self, env: Any, number: int, name: str, template: Any = None):
+    def __init__(self, env: Any, num_envs: int, name: str, template: Any = None):
         from gymnasium.vector import AutoresetMode
 
-        if env.num_envs != number:
+        if env.num_envs != num_envs:
             raise InputError(
-                f"the vector env {name} has {env.num_envs} copies, and {number} are needed: "
+                f"the vector env {name} has {env.num_envs} copies, and {num_envs} are needed: "
                 "num_envs per run times the number of runs"
             )
         mode = env.metadata.get("autoreset_mode")
@@ -207,8 +207,8 @@ class _VectorEnv:
     def reset(self, seeds: list[int]) -> Any:
         return _rows(self.env.reset(seed=seeds)[0], len(seeds))
 
-    def step(self, actions: np.ndarray, force: np.ndarray | None) -> tuple[Any, ...]:
-        if force is not None and force.any():
+    def step(self, actions: np.ndarray, at_limit: np.ndarray | None) -> tuple[Any, ...]:
+        if at_limit is not None and at_limit.any():
             raise InputError("time_limit is for copies in this process: vector_mode must be sync")
         frames, rewards, terminated, truncated, infos = self.env.step(actions)
         frames = _rows(frames, len(actions))
@@ -235,22 +235,22 @@ def _rows(observations: Any, number: int) -> list[Any]:
     return list(observations)
 
 
-def _open(world: GymnasiumEnv, number: int, vector_mode: str) -> Any:
+def _make_copies(world: GymnasiumEnv, num_envs: int, vector_mode: str) -> Any:
     if world.first is not None and hasattr(world.first, "num_envs"):
-        return _VectorEnv(world.first, number, world.name)
+        return _VectorEnv(world.first, num_envs, world.name)
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
     if vector_mode == "sync":
-        if number > 1 and world.make_vector is not None:
-            return _VectorEnv(world.make_vector(number), number, world.name, world.first)
-        return _EnvList(world, number)
+        if num_envs > 1 and world.make_vector is not None:
+            return _VectorEnv(world.make_vector(num_envs), num_envs, world.name, world.first)
+        return _EnvList(world, num_envs)
 
     if world.first is not None:
         world.first.close()
     try:
         # A process that runs JAX must not be forked.
         env = AsyncVectorEnv(
-            [world.make] * number,
+            [world.make] * num_envs,
             context="spawn",
             shared_memory=False,
             autoreset_mode=AutoresetMode.SAME_STEP,
@@ -259,23 +259,23 @@ def _open(world: GymnasiumEnv, number: int, vector_mode: str) -> Any:
         raise InputError(
             f"the env {world.name} cannot run in processes of its own: {in_one_line(error)}"
         ) from error
-    return _VectorEnv(env, number, world.name, world.make())
+    return _VectorEnv(env, num_envs, world.name, world.make())
 
 
 def _check_actions(name: str, space: Any) -> int:
-    """The number of the first action."""
+    """The first action of a Discrete action space."""
     from gymnasium.spaces import Discrete
 
     if not isinstance(space, Discrete):
         raise InputError(
-            f"the actions of {name} are {space}: agents here choose among a number of actions, so "
-            "wrap the environment to have a Discrete action space"
+            f"the actions of {name} are {space}: agents here need discrete actions, so wrap "
+            "the environment to have a Discrete action space"
         )
     return int(space.start)
 
 
 def _objectives(name: str, env: Any) -> tuple[str, ...]:
-    """Names of the objectives, as many as the reward space has numbers."""
+    """Names of the objectives, one per entry of the reward."""
     inner = getattr(env, "unwrapped", env)
     space = _attribute(env, inner, "reward_space")
     number = _attribute(env, inner, "reward_dim")
@@ -283,7 +283,7 @@ def _objectives(name: str, env: Any) -> tuple[str, ...]:
         number = space.shape[0]
     if number is None:
         raise InputError(
-            f"the rewards of {name} are numbers, and agents here need vectors: give the "
+            f"the rewards of {name} are scalars, and agents here need vectors: give the "
             "environment a reward_space, a Box with one entry per objective"
         )
     for attribute in ("objective_names", "reward_names"):

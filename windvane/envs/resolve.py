@@ -1,7 +1,7 @@
 """From the name of an environment to the environment, and from an object to a name.
 
-Names are those of the registry, `mo:ID` for MO-Gymnasium, Gymnasium's ids, and import paths of
-somebody's factory. Importing a name runs code, so what only a file names is not imported.
+Names are those of the registry, `mo:ID` for MO-Gymnasium, Gymnasium ids, and import paths of
+factories. Importing runs code, so a name that only a file gives is not imported.
 """
 
 import copy
@@ -18,8 +18,8 @@ from windvane.fingerprint import fingerprint
 from windvane.registry import CUSTOM, Arguments, call, is_import_path, load, require_trust
 
 MO = "mo:"
-"""Prefix of an id of MO-Gymnasium."""
-OWN = "windvane/"
+"""Prefix of MO-Gymnasium ids."""
+WINDVANE = "windvane/"
 """Namespace of Windvane's own Gymnasium ids."""
 _GYM_ID = re.compile(r"([\w.]+:)?([\w-]+/)?[\w.-]+-v\d+")
 
@@ -31,7 +31,7 @@ class GymnasiumEnv:
     name: str
     make: Callable[[], Any] = field(repr=False)
     make_vector: Callable[[int], Any] | None = field(default=None, repr=False)
-    """Makes so many copies in one vector environment, where the environment has such a form."""
+    """Makes a vector environment of that many copies, where there is an entry point for one."""
     first: Any = field(default=None, repr=False)
 
 
@@ -39,7 +39,7 @@ World = Environment[Any] | GymnasiumEnv
 
 
 def check_env(name: Any) -> str:
-    """Return the name of an environment if it can be meant."""
+    """Return the name of an environment if it has the form of one."""
     if isinstance(name, str) and len(name) <= 200:
         identifier = name.removeprefix(MO)
         if name in ENVS or name.startswith(CUSTOM) or is_import_path(name):
@@ -53,14 +53,14 @@ def check_env(name: Any) -> str:
 
 
 def needs_trust(name: str) -> bool:
-    """Whether making the environment imports code that is neither ours nor MO-Gymnasium's."""
-    return name not in ENVS and not name.startswith((MO, OWN, CUSTOM))
+    """Whether the environment's code is neither Windvane's nor MO-Gymnasium's."""
+    return name not in ENVS and not name.startswith((MO, WINDVANE, CUSTOM))
 
 
 def resolve_env(
     name: str, args: Mapping[str, Any], observation: str, *, trusted: bool = False
 ) -> World:
-    """The environment of that name: a native one, or how to make Gymnasium's."""
+    """The native environment of that name, or how to make the Gymnasium one."""
     check_env(name)
     if name in ENVS or name.startswith(CUSTOM):
         return ENVS.make(name, args, observation)
@@ -103,27 +103,28 @@ def from_object(env: Any) -> GymnasiumEnv:
     return _from_object(env, type(env).__name__, partial(_copy, env), "auto")
 
 
-def _from_object(made: Any, name: str, make: Callable[[], Any], observation: str) -> GymnasiumEnv:
+def _from_object(env: Any, name: str, make: Callable[[], Any], observation: str) -> GymnasiumEnv:
     gymnasium = _gymnasium()
     _refuse_observation(name, observation)
-    if isinstance(made, gymnasium.vector.VectorEnv):
-        return GymnasiumEnv(name, make, first=made)
-    if not isinstance(made, gymnasium.Env):
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        return GymnasiumEnv(name, make, first=env)
+    if not isinstance(env, gymnasium.Env):
         raise InputError(
             f"the env {name} must be a Gymnasium environment or a Windvane Environment, "
-            f"not {made!r:.80}"
+            f"not {env!r:.80}"
         )
-    return GymnasiumEnv(name, make, first=made)
+    return GymnasiumEnv(name, make, first=env)
 
 
 def _from_id(name: str, args: Mapping[str, Any]) -> GymnasiumEnv:
-    # Functions with arguments rather than closures, so that other processes can be given them.
+    # Partials rather than closures, so that they can be pickled for other processes.
     plain = dict(args)
     make = partial(_make_by_id, name, plain)
     first = make()
-    # Of other vector forms it is not known whether they begin episodes in the step that ends one.
-    own = name.startswith(OWN) and getattr(first.spec, "vector_entry_point", None) is not None
-    make_vector = partial(_make_vector, name, plain) if own else None
+    # The vector entry points of others need not support the autoreset mode SAME_STEP.
+    ours = name.startswith(WINDVANE)
+    vectorised = ours and getattr(first.spec, "vector_entry_point", None) is not None
+    make_vector = partial(_make_vector, name, plain) if vectorised else None
     return GymnasiumEnv(name, make, make_vector, first)
 
 
@@ -133,14 +134,14 @@ def _make_by_id(name: str, args: dict[str, Any]) -> Any:
         return maker(name.removeprefix(MO), **args)
     except InputError:
         raise
-    except Exception as error:  # whatever an environment's constructor does
+    except Exception as error:  # a constructor may raise anything
         raise InputError(f"cannot make the env {name}: {in_one_line(error)}") from error
 
 
-def _make_vector(name: str, args: dict[str, Any], number: int) -> Any:
+def _make_vector(name: str, args: dict[str, Any], num_envs: int) -> Any:
     gymnasium = _gymnasium()
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
-    return gymnasium.make_vec(name, number, "vector_entry_point", autoreset_mode=mode, **args)
+    return gymnasium.make_vec(name, num_envs, "vector_entry_point", autoreset_mode=mode, **args)
 
 
 def _call_factory(name: str, args: Mapping[str, Any]) -> Any:
@@ -148,7 +149,7 @@ def _call_factory(name: str, args: Mapping[str, Any]) -> Any:
         return call(f"env {name}", load(name), (), args)
     except InputError:
         raise
-    except Exception as error:  # whatever somebody's factory does
+    except Exception as error:  # a factory may raise anything
         raise InputError(f"cannot make the env {name}: {in_one_line(error)}") from error
 
 

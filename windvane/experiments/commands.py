@@ -41,26 +41,26 @@ class Reproduce:
 
     grid: Name
     """The tables: dst, minecart, selection or naive."""
-    cells: tuple[str, ...] = ()
-    """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order. Default: all."""
+    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = ()
+    """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order."""
     seeds: int = 10
     """Runs per cell, seeded 0, 1, 2 and so on."""
     steps: int | None = None
-    """Steps per run. Default: the paper's."""
+    """Steps per run; None for the paper's."""
     observation: ObservationName | None = None
-    """What the agents see. Default: pixels, as in the paper."""
+    """What the agents see; None for pixels, as in the paper."""
     out: Path = Path("out/paper")
     """Folder of the results store."""
     skip_completed: Annotated[Path | None, _option("skip-completed", "known")] = None
-    """Folder of another results store, or of summaries of one, such as results/paper: runs that it
-    has are skipped."""
+    """Folder of another results store, or of summaries of one, such as results/paper.
+    The runs in it are skipped."""
     max_parallel_runs: Annotated[int, _option("max-parallel-runs", "together")] = 20
-    """Most runs that are vmapped in one compiled program."""
+    """Most runs that are vmapped in one program."""
     processes: int | None = None
-    """Processes that share the work; several may share a GPU. Default: one per GPU, else one."""
+    """Processes that share the work; several may share a GPU. None for one per GPU, or one."""
     cluster: str | None = None
-    """Address of a Ray cluster to run on, such as auto or ray://head:10001. It needs the extra
-    windvane[cluster], here and on every node."""
+    """Address of a Ray cluster to run on, such as auto or ray://head:10001.
+    It needs the extra windvane[cluster], here and on every node."""
     list: bool = False
     """Only print which runs are completed and which are missing."""
 
@@ -157,10 +157,10 @@ class Report:
     folder: Folder
     """Folder of a results store, or of summaries of one."""
     out: Path | None = None
-    """Folder for the report. Default: report, in the store."""
+    """Folder for the report; None for report, in the store."""
     summary: Annotated[Path | None, _option("summary", "digest")] = None
-    """Folder for summaries of the runs, a few numbers each and small enough to publish: the runs
-    are added to those that are there, and replace equal ones."""
+    """Folder for summaries of the runs, a few numbers each and small enough to publish.
+    Summaries that are there already stay, unless they are of the same runs."""
 
     def run(self, console: Console) -> None:
         """Read, print and write."""

@@ -9,7 +9,7 @@ import jax
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """How an agent learns: the appendix's table for Minecart; `paper-dst` changes some of it."""
+    """How an agent learns."""
 
     gamma: float = 0.98
     """Discount factor."""
@@ -18,25 +18,25 @@ class Hyperparameters:
     momentum: float = 0.9
     """Nesterov momentum coefficient."""
     clip_norm: float = 1.0
-    """Gradients are scaled down to at most this norm."""
+    """Global norm that gradients are clipped to."""
     epsilon_start: float = 1.0
     """Probability of a random action at the first step."""
     epsilon_end: float = 0.05
-    """Probability of a random action after `epsilon_steps`."""
+    """Probability of a random action after epsilon_steps."""
     epsilon_steps: int = 100_000
-    """Steps over which exploration falls linearly."""
+    """Steps over which epsilon is annealed linearly."""
     batch_size: int = 64
     """Transitions per gradient step."""
     update_interval: int = 4
-    """Steps per gradient step."""
+    """Environment steps per gradient step."""
     target_interval: int = 150
-    """Gradient steps between copies of the network to the target network."""
+    """Gradient steps between updates of the target network."""
     learning_starts: int = 100
-    """Steps before the first gradient step."""
+    """Environment steps before the first gradient step."""
     reward_scale: float = 1.0
-    """Factor that rewards are multiplied by before anything is learned from or reported of them."""
+    """Factor on all rewards, in learning and in everything that is reported."""
     weight_history_size: int = 16_384
-    """Past weight vectors kept for training; of more, a uniform sample."""
+    """Past weight vectors kept for training; beyond that number, a uniform sample of them."""
 
 
 def _flatten(values: Hyperparameters) -> tuple[tuple[Any, ...], None]:

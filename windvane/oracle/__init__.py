@@ -1,8 +1,8 @@
 """Optimal values: what no policy can beat, for any weights, and plans that earn it.
 
 Deep Sea Treasure is solved at once. Minecart takes a search of a few minutes for each instance and
-discount; its result is kept in a cache, and that of the paper's instance comes with the package.
-Environments of one's own bring their optimum along, or are entered in `ORACLES`.
+discount; its result is cached, and that of the paper's instance comes with the package. A custom
+environment has a method `coverage_set`, or its class an entry in `ORACLES`.
 """
 
 import hashlib
@@ -60,13 +60,13 @@ def coverage_set(
     """A coverage set of `env` under linear scalarisation and discount `gamma`.
 
     For every weight vector the best entry is optimal up to what `errors` of the result states.
-    An environment of one's own may have a method `coverage_set(gamma, progress)`, or its class an
-    entry in `ORACLES`.
+    A custom environment may have a method `coverage_set(gamma, progress)`, or its class an entry in
+    `ORACLES`.
     """
     gamma = check_gamma(gamma)
-    own = getattr(env, "coverage_set", None)
-    if own is not None:
-        return _check_own(env, own(gamma, progress))
+    custom = getattr(env, "coverage_set", None)
+    if custom is not None:
+        return _check_custom(env, custom(gamma, progress))
     solve = _registered(ORACLES, env)
     if solve is None:
         known = " and ".join(kind.__name__ for kind in ORACLES)
@@ -101,7 +101,7 @@ def regret(
     """
     weights = check_vectors("the weights", weights, env.num_objectives)
     returns = check_vectors("the returns", returns, env.num_objectives)
-    check_broadcast(weights, returns)  # at once: the optimal value may take minutes
+    check_broadcast(weights, returns)  # first, since the optimal value may take minutes
     return scalarised_regret(optimal_value(env, gamma, weights), weights, returns)
 
 
@@ -111,12 +111,12 @@ def check_gamma(gamma: Any) -> float:
         raise InputError(
             f"the discount factor must lie above 0 and be at most 1, not {shown(gamma)}"
         )
-    # By its digits: a 32-bit 0.98 means the 0.98 whose results are kept.
+    # Via its digits, so that a float32 0.98 finds the results that are cached for 0.98.
     return float(str(gamma)) if isinstance(gamma, np.floating) else float(gamma)
 
 
 def shipped_path(env: Minecart, gamma: float) -> Path:
-    """Where the package itself keeps the coverage set of `env`, if it does."""
+    """Path of the coverage set of `env` that comes with the package, if one does."""
     return _SHIPPED / f"{_name(env, gamma)}.npz"
 
 
@@ -129,8 +129,8 @@ def _silent(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
-def _check_own(env: Environment, coverage: object) -> CoverageSet:
-    """Return what an environment's own method gave, if it is a coverage set of that environment."""
+def _check_custom(env: Environment, coverage: object) -> CoverageSet:
+    """Return what an environment's method returned, if it is a coverage set of that environment."""
     name = type(env).__name__
     if not isinstance(coverage, CoverageSet):
         raise InputError(f"{name}.coverage_set must return a CoverageSet, not {shown(coverage)}")
@@ -153,11 +153,13 @@ def _deep_sea_treasure(
 ) -> CoverageSet:
     del progress
     sea_map = np.asarray(env.sea_map)
-    return _sea(solve, sea_map.tobytes(), sea_map.dtype, sea_map.shape, env.time_limit, gamma)
+    return _solve_cached(
+        solve, sea_map.tobytes(), sea_map.dtype, sea_map.shape, env.time_limit, gamma
+    )
 
 
 @lru_cache(maxsize=16)
-def _sea(
+def _solve_cached(
     solve: Callable[[DeepSeaTreasure, float], CoverageSet],
     data: bytes,
     dtype: np.dtype,
@@ -165,14 +167,14 @@ def _sea(
     time_limit: int,
     gamma: float,
 ) -> CoverageSet:
-    # What is kept must be numbers, even where a compiled function asks.
+    # Cached arrays must be concrete, even where a traced function asks for them.
     with jax.ensure_compile_time_eval():
         sea_map = np.frombuffer(data, dtype).reshape(shape)
         return _shared(solve(DeepSeaTreasure(sea_map, time_limit=time_limit), gamma))
 
 
 def _shared(coverage: CoverageSet) -> CoverageSet:
-    """The set, its values made read-only, since later calls get the same one."""
+    """The set with its values made read-only, since later calls return the same one."""
     coverage.values.setflags(write=False)
     return coverage
 
@@ -198,7 +200,7 @@ def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
 
 
 def _check_same(found: CoverageSet, env: Minecart, gamma: float) -> None:
-    """ValueError for a coverage set of another instance or discount."""
+    """Raise ValueError for a coverage set of another instance or discount."""
     if found.gamma != gamma or found.values.shape[1] != env.num_objectives:
         raise ValueError(
             f"it is for a discount of {found.gamma:g} and {found.values.shape[1]} objectives"
@@ -223,8 +225,8 @@ ORACLES: dict[type, Solver] = {
     Minecart: _minecart,
     DeepSeaTreasure: partial(_deep_sea_treasure, deep_sea_treasure.solve),
 }
-"""By class of environment: what computes its coverage set, from (env, gamma, progress)."""
+"""Functions of (env, gamma, progress) that compute coverage sets, by class of environment."""
 PARETO_FRONTS: dict[type, Solver] = {
     DeepSeaTreasure: partial(_deep_sea_treasure, deep_sea_treasure.pareto_front),
 }
-"""The same for all undominated values, where more is known than the coverage set."""
+"""The same for all undominated values, where they are known beyond the coverage set."""

@@ -22,7 +22,7 @@ from windvane.files import atomic_write, read_bytes
 
 FORMAT = 1
 MAX_BYTES = 64 * 2**20
-"""No coverage set is larger, in a file or unpacked."""
+"""Largest coverage set that is read, as a file and unpacked."""
 
 Weights = Float[Array, "*batch objectives"] | Float[np.ndarray, "*batch objectives"]
 
@@ -32,10 +32,10 @@ class CoverageSet:
     """Entries of a (near-)convex coverage set, each with a plan that earns its value.
 
     `values` has a row per entry, discounted and in the environment's own units; `plans` is one plan
-    whose arrays have a leading axis of entries; `behaviours` describes each entry in words and
-    `groups` names what it has in common with others that differ in details only; `errors` says what
-    bounds the distance to the true optimum, in units of scalarised return where nothing else is
-    said (see `docs/oracle.md`).
+    whose arrays have a leading axis of entries; `behaviours` describes each entry in words, and
+    entries that differ in details only share a name in `groups`; `errors` bounds the distance to
+    the true optimum, in units of scalarised return unless it says otherwise (see
+    `docs/oracle.md`).
     """
 
     gamma: float
@@ -84,8 +84,8 @@ class CoverageSet:
     def load(path: str | Path, like: Plan) -> "CoverageSet":
         """Read a set whose plans are built like `like`.
 
-        Nothing in the file is trusted: ValueError if it cannot be read, is damaged, too large or of
-        another form.
+        Nothing in the file is trusted: ValueError is raised if it cannot be read, is damaged, too
+        large or of another form.
         """
         try:
             arrays = _read_arrays(Path(path))
@@ -109,7 +109,7 @@ class CoverageSet:
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an archive, whose sizes are checked before anything is unpacked."""
-    # Through memory: a file that is no archive would otherwise stay open.
+    # Through memory, since ZipFile leaves a file that is no archive open.
     with ZipFile(io.BytesIO(read_bytes(path, "the coverage set", MAX_BYTES))) as archive:
         members = members_of(archive)
         if sum(member.file_size for member in members.values()) > MAX_BYTES:
@@ -122,7 +122,7 @@ def _check_header(header: Any) -> None:
         got = header.get("format") if isinstance(header, dict) else None
         raise ValueError(f"it has format {got}, not {FORMAT}")
     if not (is_number(header["gamma"]) and 0 < header["gamma"] <= 1):
-        raise ValueError("its discount is none")
+        raise ValueError("its discount factor is not valid")
     for name in ("behaviours", "groups"):
         listed = isinstance(header[name], list)
         if not (listed and all(isinstance(text, str) for text in header[name])):
@@ -159,18 +159,18 @@ def stack_plans(plans: Sequence[Plan]) -> Plan:
 def cover(values: np.ndarray, weights: np.ndarray, tolerance: float) -> list[int]:
     """Rows of `values` such that none of `weights` loses more than `tolerance` by using only them.
 
-    Greedy: add the best row for the weight vector that is served worst until all are served.
+    Greedy: add the best row for the weight vector that loses most until none loses too much.
     """
     scores = weights @ values.T
     best = scores.max(1)
     chosen: list[int] = []
-    served = np.full(len(weights), -np.inf)
-    while (gap := best - served).max() > tolerance:
+    reached = np.full(len(weights), -np.inf)
+    while (gap := best - reached).max() > tolerance:
         row = int(scores[gap.argmax()].argmax())
         if row in chosen:
             break
         chosen.append(row)
-        served = np.maximum(served, scores[:, row])
+        reached = np.maximum(reached, scores[:, row])
     return chosen
 
 

@@ -18,10 +18,11 @@ from windvane.oracle.search_cache import SearchCache
 from windvane.weights import simplex_grid
 
 TOLERANCE = 1e-4
-"""Scalarised value that the coverage set may give away to stay small."""
+"""Scalarised value that the coverage set may lose to stay small."""
 SCOUT_PATHS, CHECK_PATHS, FINAL_PATHS = 256, 4096, 131_072
+"""Sampled mining paths per trip: to find candidates, to compare them, and for the final values."""
 NEAR = 0.02
-"""A trip this far below the best at all grid weights is not looked at again."""
+"""A trip that is this far below the best at all grid weights is dropped."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -33,9 +34,9 @@ def solve(
     progress: Progress = lambda *_: None,
     cache: SearchCache | None = None,
 ) -> CoverageSet:
-    """Search routes, evaluate trips at all weights, keep what is needed.
+    """Search routes, evaluate trips over a grid of weights, and keep a coverage set.
 
-    What `cache` holds of an earlier, interrupted search is not searched again.
+    Results of an interrupted search are taken from `cache`.
     """
     finder = RouteFinder(env, gamma)
     routes = list(dict.fromkeys(_single_routes(env, finder, progress, cache or SearchCache())))
@@ -58,7 +59,7 @@ def solve(
     errors = {
         "left out at corner weights": gap,
         "sampling (3 standard errors)": 3 * max(entry.standard_error for entry in entries),
-        "trips to three mines, bound": _three_mines(env, finder, weights, optimal),
+        "trips to three mines, bound": _three_mine_bound(env, finder, weights, optimal),
         "routes not proven shortest (a count)": float(sum(not r.proven for r in routes + tours)),
     }
     return CoverageSet(
@@ -118,7 +119,7 @@ def _entry_name(mine: int) -> str:
 
 
 def _cached_routes(env: Minecart, cache: SearchCache, mine: int) -> list[Route]:
-    """Routes of an interrupted search; none where the cache holds anything else."""
+    """Routes of an interrupted search; none if the cache holds anything else."""
     try:
         found = [Route.from_json(data) for data in cache.get(_entry_name(mine)) or []]
     except (TypeError, ValueError):
@@ -160,7 +161,7 @@ def _best_scores(evaluator: TripEvaluator, weights: np.ndarray, paths: int) -> n
 def _complete(
     evaluator: TripEvaluator, weights: np.ndarray, progress: Progress
 ) -> tuple[list[tuple[Trip, np.ndarray]], float]:
-    """Trips and the weights their rules are set for, and what is given away at corner weights."""
+    """Trips with the weights of their rules, and the largest loss at corner weights."""
     rough = np.stack([evaluator.values(trip, weights, SCOUT_PATHS) for trip in evaluator.trips])
     scores = (rough * weights).sum(-1)
     near = [
@@ -194,7 +195,7 @@ def _complete(
     return chosen, float(max(gaps.max(), 0.0))
 
 
-def _optimistic(
+def _upper_bound(
     env: Minecart,
     gamma: float,
     weights: np.ndarray,
@@ -202,7 +203,7 @@ def _optimistic(
     drive: int,
     accelerations: int,
 ) -> np.ndarray:
-    """More than a trip to `mines` can be worth, with that many driving steps and accelerations.
+    """Upper bound on the value of a trip to `mines`, given its driving steps and accelerations.
 
     All fuel beyond idling is charged at the very end, hauls are never cut short, and the cart
     holds nothing worse than the best of the mines.
@@ -232,7 +233,7 @@ def _tours(
     optimal: np.ndarray,
     progress: Progress,
 ) -> Iterator[Route]:
-    """Routes by way of two mines, for all pairs that could beat a trip to a single one."""
+    """Routes via two mines, for all pairs that could beat a trip to a single one."""
     fill = _steps_to_fill(env)
     pairs = [(a, b) for a in range(len(fill)) for b in range(len(fill)) if a != b]
     for done, pair in enumerate(pairs):
@@ -240,7 +241,7 @@ def _tours(
         bounds = finder.least_steps(pair)
         for accelerations in range(3, len(bounds)):
             limit = int(bounds[accelerations])
-            ceiling = _optimistic(env, finder.gamma, weights, pair, limit, accelerations)
+            ceiling = _upper_bound(env, finder.gamma, weights, pair, limit, accelerations)
             if not (ceiling > optimal + TOLERANCE).any():
                 continue
             last = max(1, min(math.ceil(fill[pair[1]]), MOST_MINING) - 1)
@@ -250,12 +251,12 @@ def _tours(
     progress("searching tours of two mines", len(pairs), len(pairs))
 
 
-def _three_mines(
+def _three_mine_bound(
     env: Minecart, finder: RouteFinder, weights: np.ndarray, optimal: np.ndarray
 ) -> float:
     """Bound on how much better than `optimal` a trip with a third stop might be.
 
-    It is as strict as the bounds on driving steps. Stopping once more costs at least an
+    It is as rigorous as the bounds on driving steps. Stopping once more costs at least an
     acceleration, a brake and a step of mining on top of the quickest tour of the first and the
     last stop.
     """
@@ -270,6 +271,6 @@ def _three_mines(
                 for accelerations in range(4, len(bounds)):
                     drive = int(bounds[accelerations - 1]) + 2
                     stops = (first, middle, last)
-                    ceiling = _optimistic(env, finder.gamma, weights, stops, drive, accelerations)
+                    ceiling = _upper_bound(env, finder.gamma, weights, stops, drive, accelerations)
                     worst = max(worst, float((ceiling - optimal).max()))
     return worst

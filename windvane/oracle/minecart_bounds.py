@@ -1,12 +1,12 @@
-"""Optimistic step counts for driving: how few could suffice from any pose.
+"""Lower bounds on the driving steps from any pose to a goal.
 
 The pose space is covered by a grid of cells. A table holds, for each number of accelerations still
-allowed and each cell, a lower bound on the steps to a goal from anywhere in that cell. It is
-optimistic because a move may end in any cell that some pose of the first cell can reach, so an
-exact search may discard whatever these bounds call too late (see `minecart_routes`).
+allowed and each cell, a lower bound on the steps to a goal from anywhere in that cell. A move may
+end in any cell that some pose of the first cell can reach, so an exact search may prune whatever
+these bounds call too late (see `minecart_routes`).
 
-The bound is strict wherever carts drive freely. Next to a wall, whether a cart touches it can
-differ within one cell; there the bound rests on the cell's centre, and is strict up to that.
+The bound is rigorous wherever carts drive freely. Next to a wall, whether a cart touches it can
+differ within one cell; there the bound rests on the cell's centre, and is rigorous up to that.
 """
 
 from typing import NamedTuple
@@ -81,14 +81,14 @@ class PoseGrid(NamedTuple):
         return _relax(table, self.successors, ends)
 
     def steps_home(self) -> Table:
-        """Bound on the steps until a cart that has left the base is back on it."""
+        """Bound on the steps until a cart that has left the base is back at it."""
         return self.relax(self.unreachable(), self.comes_home)
 
     def steps_via_mine(self, mine: np.ndarray, steps_after: UInt8[Array, "*rows cells"]) -> Table:
         """Bound on the steps to stop in a mine and then continue for `steps_after`.
 
-        A whole table of `steps_after` means that what accelerations are left may be used there;
-        a single row, that the way after the mine has accelerations of its own.
+        With a table of `steps_after`, the accelerations that are left may be used after the mine;
+        with a single row, the way after the mine has its own.
         """
         distance = jnp.hypot(self.centres.x - mine[0], self.centres.y - mine[1])
         stopped = (distance <= MINE_RADIUS + REACH) & (self.centres.speed == 0)
@@ -121,7 +121,7 @@ class PoseGrid(NamedTuple):
 def _simulate(
     centres: Pose, frame_skip: int, most: int
 ) -> tuple[Int[Array, "actions cells"], Bool[Array, "actions cells"]]:
-    """Where each action leads, as a place in the `_between` lattice, and whether it passes home."""
+    """Where each action leads, as an index of `_between`'s lattice, and whether it passes home."""
     gears, side = 2 * most + 1, 2 * CELLS + 1
 
     @jax.jit
@@ -133,22 +133,22 @@ def _simulate(
         heading = jnp.rint((pose.angle - 5.0) / 10.0).astype(int) % HEADINGS
         gear = _doubled(pose.speed / (ACCELERATION * frame_skip), tolerance=0.01)
         column, row = _doubled(pose.x * CELLS), _doubled(pose.y * CELLS)
-        place = (jnp.minimum(gear, gears - 1) * HEADINGS + heading) * side + column
-        return place * side + row, nearest < BASE_RADIUS + REACH
+        index = (jnp.minimum(gear, gears - 1) * HEADINGS + heading) * side + column
+        return index * side + row, nearest < BASE_RADIUS + REACH
 
     successors, comes_home = zip(*(from_all(jnp.asarray(a)) for a in DRIVING), strict=True)
     return jnp.stack(successors), jnp.stack(comes_home)
 
 
 def _doubled(value: Array, tolerance: float = 1e-3) -> Array:
-    """Twice `value` if it all but is a whole number, else the odd number between its neighbours."""
+    """Twice `value` if it is nearly a whole number, else the odd number between its neighbours."""
     nearest = jnp.rint(value)
     exact = jnp.abs(value - nearest) < tolerance
     return jnp.where(exact, 2 * nearest, 2 * jnp.floor(value) + 1).astype(int)
 
 
-def _between(row: UInt8[Array, " cells"]) -> UInt8[Array, " places"]:
-    """Bounds on a lattice of twice the density: a place between cells has the least of them.
+def _between(row: UInt8[Array, " cells"]) -> UInt8[Array, " points"]:
+    """Bounds on a lattice of twice the density: a point between cells has the least of them.
 
     One read of it stands for up to eight of the row, and building it reads memory in order.
     """

@@ -43,7 +43,7 @@ class StoppingRule(eqx.Module):
     def decide(
         self, content: Float[Array, " ores"], mined: Int[Array, ""]
     ) -> tuple[Bool[Array, ""], Int[Array, ""]]:
-        """Whether to mine once more after `mined` steps of it, and the way home to take if not."""
+        """Whether to mine once more after `mined` steps of it, and the way home if not."""
         worth, fuel = self.weights[:-1], self.weights[-1]
         factor = discount(self.gamma, self.ways.steps - 1)
         home = factor * (worth @ content) + _weighted(fuel, self.ways.fuel)
@@ -53,14 +53,14 @@ class StoppingRule(eqx.Module):
         return (mine_on > home.max()) & (mined < self.most), jnp.argmax(home)
 
     def _gain(self, load: Float[Array, ""]) -> Float[Array, " ores"]:
-        place = jnp.clip(load / self.capacity, 0.0, 1.0) * (LOADS - 1)
-        low = jnp.clip(jnp.floor(place).astype(int), 0, LOADS - 2)
-        share = place - low.astype(place.dtype)
-        return self.expected_gain[low] * (1 - share) + self.expected_gain[low + 1] * share
+        position = jnp.clip(load / self.capacity, 0.0, 1.0) * (LOADS - 1)
+        low = jnp.clip(jnp.floor(position).astype(int), 0, LOADS - 2)
+        fraction = position - low.astype(position.dtype)
+        return self.expected_gain[low] * (1 - fraction) + self.expected_gain[low + 1] * fraction
 
 
 def _weighted(weight: Float[Array, ""], fuel: Float[Array, " ways"]) -> Float[Array, " ways"]:
-    # 0 * -inf is no number, yet an unused way must stay unused when fuel has no weight.
+    # 0 * -inf is NaN, yet an unused way must stay unused when fuel has no weight.
     return jnp.where(jnp.isinf(fuel), -jnp.inf, weight * jnp.where(jnp.isinf(fuel), 0.0, fuel))
 
 

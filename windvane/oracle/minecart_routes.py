@@ -1,7 +1,7 @@
 """Exact search for routes of the minecart: out to a mine (or to two), and home again.
 
 Driving is deterministic, so a route is a list of actions. The search goes step by step through
-the environment's own simulator, keeps the cheapest way to each pose, and discards only poses that
+the environment's own simulator, keeps the cheapest way to each pose, and prunes only poses that
 `minecart_bounds` proves too late for the length looked for. Lengths are tried from the bound
 upwards, so the first route found is a shortest one for its number of accelerations, and among
 those of that length the one that burns least discounted fuel. A few longer ones follow if they
@@ -35,18 +35,18 @@ from windvane.oracle.minecart_bounds import DRIVING, FAR, PoseGrid
 MARGIN = 1e-5
 """Routes must end this far inside a mine or the base, so that rounding cannot break them."""
 MERGE = 1e5
-"""Poses that agree to this many parts of the map's side count as one."""
+"""Poses that are equal after rounding to this many parts of the map's side are merged."""
 POSE_LIMIT = 500_000
-"""Poses a layer; beyond it the least promising are dropped and the route is no longer proven."""
+"""Most poses per layer; beyond it the least promising are dropped, and the route is unproven."""
 LONGER = 3
-"""How many steps above the shortest length cheaper routes are looked for."""
+"""Steps beyond the shortest length in which cheaper routes are searched for."""
 
 _MINED = -1
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A mine to stop in, and the steps of mining there that the fuel's discount reckons with."""
+    """A mine to stop in, and the steps of mining there that discounting assumes."""
 
     mine: int
     steps: int
@@ -137,8 +137,8 @@ class RouteFinder:
             self._tables["via", stop.mine, home] = table
         tables = [self._tables["via", stop.mine, home], self._tables["home",]]
         search = _Search(self, (stop,), (out, home), tables)
-        # What fewer accelerations achieve need not be found again: a route must be shorter than
-        # all known ones, or burn less than those that are no longer.
+        # Skip what fewer accelerations achieve: a route must be shorter than all known ones, or
+        # burn less than those that are not longer.
         known = self._known.setdefault(stop, {})
         fewer = [
             length
@@ -153,7 +153,7 @@ class RouteFinder:
         return routes
 
     def to_two_mines(self, first: Stop, second: Stop, accelerations: int) -> list[Route]:
-        """Routes by way of two mines with at most that many accelerations in all."""
+        """Routes via two mines with at most that many accelerations in all."""
         mines = (first.mine, second.mine)
         tables = [self._tail(mines), self._tail(mines[1:]), self._tail(())]
         search = _Search(self, (first, second), (accelerations,) * 3, tables, shared=True)
@@ -199,7 +199,7 @@ class RouteFinder:
 
 
 class _Search:
-    """One search: stops in order, accelerations a leg (`shared`: in all), bounds a stage."""
+    """One search: stops in order, accelerations per leg (`shared`: in all), bounds per stage."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class _Search:
         return bounds
 
     def _promising(self, layer: _Layer, time: int, length: int, fuel: float) -> _Layer:
-        """Carts that may finish in time and, for all the bounds know, burn less than `fuel`."""
+        """Carts that, by the bounds, may finish in time and burn less than `fuel`."""
         bound = self._bound(layer)
         elapsed = time + self.mined_before[layer.stage]
         cheapest = layer.fuel + self.costs[NONE] * self._sum(elapsed, bound)
@@ -312,7 +312,7 @@ class _Search:
         return layer
 
     def _drive(self, layer: _Layer, action: int, time: int) -> tuple[_Layer, np.ndarray]:
-        """Apply one action; also tell which carts finished the trip with it."""
+        """Apply one action; also return which carts finished the trip with it."""
         source = np.arange(layer.x.size)
         if action == ACCELERATE:
             source = source[layer.used < self.allowed[layer.stage]]

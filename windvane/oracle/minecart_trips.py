@@ -1,7 +1,7 @@
 """Trips of the minecart as executable plans, and what they are worth at any weights.
 
 A trip drives out to a mine, mines until its rule says stop, and drives home by the best of the
-ways it knows. A trip by way of another mine simply mines on its way out.
+ways it knows. A trip via another mine mines there on its way out.
 """
 
 import math
@@ -26,7 +26,7 @@ from windvane.oracle.minecart_mining import (
 from windvane.oracle.minecart_routes import Stop
 
 MOST_MINING = 64
-"""Steps of mining after which a cart goes home in any case."""
+"""Most steps of mining before a cart goes home."""
 
 
 class TripMemory(eqx.Module):
@@ -49,7 +49,7 @@ class TripPlan(Plan):
 
     @staticmethod
     def template() -> "TripPlan":
-        """A plan of the right structure, whatever its arrays: `CoverageSet.load` fills it."""
+        """A plan of the right structure with placeholder arrays, for `CoverageSet.load`."""
         whole, real = jnp.zeros((), int), jnp.zeros(())
         rule = StoppingRule(
             jnp.zeros(1),
@@ -63,7 +63,7 @@ class TripPlan(Plan):
         return TripPlan(whole[None], whole, whole[None, None], rule, jnp.asarray(False))
 
     def start(self) -> TripMemory:
-        """Nothing done yet."""
+        """The memory at the start of an episode."""
         zero = jnp.zeros((), int)
         return TripMemory(zero, zero, zero - 1, zero)
 

@@ -19,7 +19,7 @@ def scalarised_regret(optimal: np.ndarray, weights: np.ndarray, returns: np.ndar
 
 
 def check_broadcast(weights: np.ndarray, returns: np.ndarray) -> None:
-    """Complain about batches of weights and returns that do not go together."""
+    """Raise InputError for weights and returns that do not broadcast."""
     try:
         np.broadcast_shapes(weights.shape, returns.shape)
     except ValueError as error:

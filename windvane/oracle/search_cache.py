@@ -8,7 +8,7 @@ from windvane.errors import InputError
 from windvane.files import atomic_write, read_bytes
 
 MAX_BYTES = 64 * 2**20
-"""A larger file is none of ours."""
+"""A larger file is not a search cache and counts as empty."""
 
 
 class SearchCache:
@@ -20,11 +20,11 @@ class SearchCache:
         self._entries = {} if path is None else _read(path)
 
     def get(self, name: str) -> Any | None:
-        """What was put under `name`, or None."""
+        """The value stored under `name`, or None."""
         return self._entries.get(name)
 
     def put(self, name: str, value: Any) -> None:
-        """Keep `value`; a folder that cannot be written only costs the chance to resume."""
+        """Store `value`; without a writable folder, an interrupted search starts over."""
         self._entries[name] = value
         if self._path is None:
             return
@@ -36,7 +36,7 @@ class SearchCache:
             self._path = None
 
     def remove(self) -> None:
-        """Forget everything; the search is done."""
+        """Delete the file; the search is done."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 

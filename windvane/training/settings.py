@@ -24,25 +24,26 @@ class Task:
     env_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the environment, as name=value."""
     observation: ObservationName = "pixels"
-    """What the agent sees: two frames of 48x48 pixels, or a few numbers. A Gymnasium environment
-    has one observation only: auto."""
+    """What the agent sees: pixels (two frames of 48x48) or features (a few numbers).
+    A Gymnasium environment has one observation only: auto."""
     agent: str = "cn"
     """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, or module:factory."""
     agent_args: Mapping[str, Any] | tuple[str, ...] = ()
-    """Arguments of the agent, as name=value, such as kappa=0.02 of mn."""
+    """Arguments of the agent, as name=value, such as kappa=0.02 for mn."""
     replay: str = "der"
     """Replay rule: standard, der, sel, exp, or module:factory."""
     replay_args: Mapping[str, Any] | tuple[str, ...] = ()
-    """Arguments of the replay rule, as name=value, such as trajectories=500 of der."""
+    """Arguments of the replay rule, as name=value, such as trajectories=500 for der."""
     schedule: str | tuple[str, ...] = "sparse"
-    """How weights change: sparse, regular, fixed weights such as 0.3,0.7, live:FILE for weights in
-    a watched file, or module:factory. With several, every seed is trained with each of them."""
+    """How weights change: sparse, regular, live:FILE, module:factory, or fixed, as in 0.3,0.7.
+    live:FILE takes the weights from a watched file.
+    With several schedules, every seed is trained with each of them."""
     schedule_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the schedule, as name=value: every=N steps (sparse) or episodes (regular)."""
     steps: int = 1_000_000
-    """Steps of every run; a multiple of the update interval and of the number of environments."""
+    """Environment steps per run; a multiple of update_interval and of num_envs."""
     seeds: int | tuple[int, ...] = 1
-    """Number of runs, seeded 0, 1, 2 and so on, or two or more seeds."""
+    """A number of seeds, counted from 0, or a list of two or more seeds."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,16 @@ class HostSettings:
     num_envs: int = 1
     """Copies of a Gymnasium environment per run, stepped together."""
     vector_mode: VectorMode = "sync"
-    """Whether the copies are stepped in this process or in processes of their own."""
+    """sync steps the copies in this process, async in one process each."""
     frame_stack: int = 1
-    """Latest observations that the agent sees together."""
+    """Number of latest observations that are stacked."""
     frame_size: int | None = None
-    """Side in pixels that image observations are scaled to. Default: as they are."""
+    """Side in pixels that image observations are resized to; None to leave them as they are."""
     one_hot: int = 32
-    """Whole numbers with at most this many values, such as places in a grid, are one-hot encoded;
-    0: none."""
+    """Integers with at most this many values, such as grid cells, are one-hot encoded.
+    0 encodes none."""
     time_limit: int | None = None
-    """Steps after which an episode is truncated, besides the environment's own limit."""
+    """Steps after which an episode is truncated; None for the environment's own limit alone."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,13 @@ class NetworkSettings:
     """Sizes of the network."""
 
     width: int = 512
-    """Units of every dense layer."""
+    """Units per dense layer."""
     depth: int = 3
-    """Layers of each stream of the network's head."""
+    """Layers in each stream of the dueling head."""
     encoder_depth: int = 1
     """Dense layers that encode features."""
     precision: PrecisionName = "auto"
-    """Type of matrix products; auto is bfloat16 on an accelerator, else float32."""
+    """Data type of matrix products; auto is bfloat16 on an accelerator, else float32."""
 
 
 @dataclass(frozen=True)
@@ -83,27 +84,27 @@ class ReplaySettings:
     """What the replay buffer holds, and how it is sampled."""
 
     capacity: int = 100_000
-    """Transitions that the replay buffer holds."""
+    """Most transitions that the replay buffer holds."""
     priority_exponent: float = 2.0
-    """Priorities are (error + offset)^exponent."""
+    """Exponent in the priority (TD error + offset)^exponent."""
     priority_offset: float = 0.01
-    """Priorities are (error + offset)^exponent."""
+    """Offset in the priority (TD error + offset)^exponent."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What is measured and kept during training."""
+    """What is measured and saved during training."""
 
     evaluate_every: int | None = None
-    """Steps between greedy evaluations over a grid of weights; the best policy is kept beside the
-    last. Default: none."""
+    """Steps between greedy evaluations over a grid of weights; None for no evaluations.
+    The best policy is saved beside the last."""
     oracle: bool = True
-    """Whether regret is measured where the optimum can be computed; a search for a new instance of
-    Minecart takes minutes."""
+    """Whether regret is measured where the optimum can be computed.
+    The search for a new instance of Minecart takes minutes."""
     chunk: int = 1_000
-    """Most steps between two looks at the clock, the keyboard and the records."""
+    """Most steps between two checks for progress, Ctrl-C and checkpoints."""
     checkpoint_seconds: float = 300.0
-    """Seconds between checkpoints; 0 makes one after every chunk."""
+    """Seconds between checkpoints; 0 writes one after every chunk."""
 
 
 @dataclass(frozen=True)
