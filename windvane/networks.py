@@ -1,4 +1,4 @@
-"""Q-networks: an encoder for one frame and a multi-objective dueling head.
+"""Q-networks: an encoder for one frame and a multi-objective head, dueling or plain.
 
 An observation is `stack` frames: images or vectors. Frames are encoded one by one, so that a frame
 which two observations share is encoded only once. All functions work on batches; parameters are
@@ -28,6 +28,18 @@ FILTERS = (32, 48, 64)
 def leaky_relu(x: Array) -> Array:
     """The activation of all layers."""
     return jnp.where(x >= 0, x, SLOPE * x)
+
+
+def activate(x: Array, layer_norm: bool) -> Array:
+    """The activation, of a layer's output that is perhaps normalised first (Ba et al., 2016; here
+    without a gain and an offset of its own, as every layer has a bias).
+    """
+    if layer_norm:
+        wide = x.astype(jnp.float32)
+        centred = wide - wide.mean(-1, keepdims=True)
+        variance = jnp.square(centred).mean(-1, keepdims=True)
+        x = (centred * jax.lax.rsqrt(variance + 1e-5)).astype(x.dtype)
+    return leaky_relu(x)
 
 
 def glorot(key: Key[Array, ""], shape: tuple[int, ...], fan_in: int, fan_out: int) -> Array:
@@ -89,10 +101,15 @@ class FrameEncoder(eqx.Module):
     dense: Dense
     frame_shape: tuple[int, ...] = eqx.field(static=True)
     precision: Precision = eqx.field(static=True)
+    layer_norm: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def make(
-        key: Key[Array, ""], frame_shape: tuple[int, ...], width: int, precision: Precision
+        key: Key[Array, ""],
+        frame_shape: tuple[int, ...],
+        width: int,
+        precision: Precision,
+        layer_norm: bool = False,
     ) -> "FrameEncoder":
         """An encoder with random weights for frames of (height, width, channels)."""
         plan, positions = convolution_plan(frame_shape)
@@ -101,7 +118,7 @@ class FrameEncoder(eqx.Module):
             ConvolutionStage.make(k, *stage) for k, stage in zip(keys, plan, strict=True)
         )
         dense = Dense.make(dense_key, positions * plan[-1][2], width)
-        return FrameEncoder(stages, dense, tuple(frame_shape), precision)
+        return FrameEncoder(stages, dense, tuple(frame_shape), precision, layer_norm)
 
     @property
     def width(self) -> int:
@@ -113,7 +130,7 @@ class FrameEncoder(eqx.Module):
         x = frames.astype(self.precision) / jnp.asarray(255, self.precision)
         for stage in self.stages:
             x = stage(x)
-        return leaky_relu(self.dense(x.reshape(x.shape[0], -1)))
+        return activate(self.dense(x.reshape(x.shape[0], -1)), self.layer_norm)
 
 
 def convolution_plan(frame_shape: tuple[int, ...]) -> tuple[list[tuple[int, int, int]], int]:
@@ -198,16 +215,24 @@ class FeatureEncoder(eqx.Module):
     layers: tuple[Dense, ...]
     precision: Precision = eqx.field(static=True)
     categories: tuple[int, ...] = eqx.field(static=True, default=())
+    layer_norm: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def make(
-        key: Key[Array, ""], frame: FrameSpec, width: int, depth: int, precision: Precision
+        key: Key[Array, ""],
+        frame: FrameSpec,
+        width: int,
+        depth: int,
+        precision: Precision,
+        layer_norm: bool = False,
     ) -> "FeatureEncoder":
         """An encoder with random weights."""
         sizes = [sum(frame.categories) or frame.shape[0]] + [width] * depth
         pairs = zip(jax.random.split(key, depth), sizes[:-1], sizes[1:], strict=True)
         layers = tuple(Dense.make(k, inputs, outputs) for k, inputs, outputs in pairs)
-        return FeatureEncoder(frame.low, frame.high, layers, precision, frame.categories)
+        return FeatureEncoder(
+            frame.low, frame.high, layers, precision, frame.categories, layer_norm
+        )
 
     @property
     def frame_shape(self) -> tuple[int, ...]:
@@ -224,7 +249,7 @@ class FeatureEncoder(eqx.Module):
         x = self._one_hot(features) if self.categories else self._scaled(features)
         x = x.astype(self.precision)
         for layer in self.layers:
-            x = leaky_relu(layer(x))
+            x = activate(layer(x), self.layer_norm)
         return x
 
     def _scaled(self, features: Num[Array, "n entries"]) -> Float[Array, "n entries"]:
@@ -261,6 +286,7 @@ class DuelingHead(eqx.Module):
     value: Dense
     advantage: Dense
     actions: int = eqx.field(static=True)
+    layer_norm: bool = eqx.field(static=True, default=False)
 
     @staticmethod
     def make(
@@ -271,6 +297,7 @@ class DuelingHead(eqx.Module):
         actions: int,
         outputs: int,
         conditions: int,
+        layer_norm: bool = False,
     ) -> "DuelingHead":
         """`outputs` values per action; `conditions` is the number of weights it is given, or 0."""
         keys = jax.random.split(key, depth + 3)
@@ -284,7 +311,18 @@ class DuelingHead(eqx.Module):
             value=Dense.make(keys[2], width, outputs),
             advantage=Dense.make(keys[3], width, actions * outputs),
             actions=actions,
+            layer_norm=layer_norm,
         )
+
+    @property
+    def last(self) -> tuple[Dense, ...]:
+        """The last layer of each stream."""
+        return self.value, self.advantage
+
+    @property
+    def outputs(self) -> int:
+        """Values per action."""
+        return self.value.bias.size
 
     def __call__(
         self, features: Num[Array, "n inputs"], weights: Float[Array, "n m objectives"]
@@ -295,11 +333,11 @@ class DuelingHead(eqx.Module):
         x = (features @ self.features.astype(dtype) + self.bias.astype(dtype))[:, None]
         if self.weights is not None:
             x = x + weights.astype(dtype) @ self.weights.astype(dtype)
-        x = leaky_relu(jnp.broadcast_to(x, (n, m, x.shape[-1])))
         # One row per observation and weight vector; the two streams are a batch of products.
-        x = x.reshape(n * m, 2, -1).transpose(1, 0, 2)
+        x = jnp.broadcast_to(x, (n, m, x.shape[-1])).reshape(n * m, 2, -1)
+        x = activate(x, self.layer_norm).transpose(1, 0, 2)
         for kernel, bias in zip(self.layers, self.biases, strict=True):
-            x = leaky_relu(x @ kernel.astype(dtype) + bias.astype(dtype)[:, None])
+            x = activate(x @ kernel.astype(dtype) + bias.astype(dtype)[:, None], self.layer_norm)
         # Actions differ by less than what bfloat16 can tell apart in their values.
         x = x.astype(jnp.float32)
         value = self.value(x[0]).reshape(n, m, 1, -1)
@@ -307,11 +345,70 @@ class DuelingHead(eqx.Module):
         return value + advantage - advantage.mean(2, keepdims=True)
 
 
+class PlainHead(eqx.Module):
+    """Dense layers, the last of which has a value for every action and objective. It does half the
+    work of a dueling head of the same width.
+    """
+
+    features: Dense
+    weights: Float[Array, "objectives width"] | None
+    layers: tuple[Dense, ...]
+    values: Dense
+    actions: int = eqx.field(static=True)
+    layer_norm: bool = eqx.field(static=True, default=False)
+
+    @staticmethod
+    def make(
+        key: Key[Array, ""],
+        inputs: int,
+        width: int,
+        depth: int,
+        actions: int,
+        outputs: int,
+        conditions: int,
+        layer_norm: bool = False,
+    ) -> "PlainHead":
+        """As `DuelingHead.make`."""
+        keys = jax.random.split(key, depth + 2)
+        fan = inputs + conditions
+        return PlainHead(
+            features=Dense(glorot(keys[0], (inputs, width), fan, width), jnp.zeros(width)),
+            weights=glorot(keys[1], (conditions, width), fan, width) if conditions else None,
+            layers=tuple(Dense.make(k, width, width) for k in keys[3:]),
+            values=Dense.make(keys[2], width, actions * outputs),
+            actions=actions,
+            layer_norm=layer_norm,
+        )
+
+    @property
+    def last(self) -> tuple[Dense, ...]:
+        """The last layer."""
+        return (self.values,)
+
+    @property
+    def outputs(self) -> int:
+        """Values per action."""
+        return self.values.bias.size // self.actions
+
+    def __call__(
+        self, features: Num[Array, "n inputs"], weights: Float[Array, "n m objectives"]
+    ) -> Float[Array, "n m actions outputs"]:
+        """Q-values of n observations, each for m weight vectors."""
+        n, m, _ = weights.shape
+        x = self.features(features)[:, None]
+        if self.weights is not None:
+            x = x + weights.astype(x.dtype) @ self.weights.astype(x.dtype)
+        x = activate(jnp.broadcast_to(x, (n, m, x.shape[-1])).reshape(n * m, -1), self.layer_norm)
+        for layer in self.layers:
+            x = activate(layer(x), self.layer_norm)
+        return self.values(x.astype(jnp.float32)).reshape(n, m, self.actions, -1)
+
+
 class QNetwork(eqx.Module):
     """Q(s, a), a vector or a number for each action, perhaps conditioned on weights."""
 
     encoder: FrameEncoder | FeatureEncoder
-    head: DuelingHead
+    head: DuelingHead | PlainHead
     stack: int = eqx.field(static=True)
 
     def encode(self, frames: Num[Array, "k n *frame"]) -> Num[Array, "k n width"]:
@@ -329,8 +426,15 @@ class QNetwork(eqx.Module):
         self, observation: Num[Array, "..."], weights: Float[Array, " objectives"]
     ) -> Float[Array, "actions outputs"]:
         """Q-values of one observation for one weight vector."""
-        frames = observation.reshape(self.stack, 1, *self.encoder.frame_shape)
-        return self.q_values(self.encode(frames), weights[None, None])[0, 0]
+        return self.batch(observation[None], weights[None])[0]
+
+    def batch(
+        self, observations: Num[Array, "n ..."], weights: Float[Array, "n objectives"]
+    ) -> Float[Array, "n actions outputs"]:
+        """Q-values of n observations, each for a weight vector of its own."""
+        n = len(observations)
+        frames = observations.reshape(n, self.stack, *self.encoder.frame_shape).swapaxes(0, 1)
+        return self.q_values(self.encode(frames), weights[:, None])[:, 0]
 
 
 class Architecture(eqx.Module):
@@ -344,6 +448,10 @@ class Architecture(eqx.Module):
     """Dense layers that encode features; frames have one after their convolutions."""
     precision: Precision = eqx.field(static=True, default="float32")
     """What products are computed in; parameters are always float32."""
+    dueling: bool = eqx.field(static=True, default=True)
+    """Whether the head has a stream for values and one for advantages."""
+    layer_norm: bool = eqx.field(static=True, default=False)
+    """Whether dense layers are normalised before their activation."""
 
     def __check_init__(self) -> None:
         require_positive_int("the width of a network", self.width)
@@ -357,14 +465,18 @@ class Architecture(eqx.Module):
         """A network for what `spec` shows, with `outputs` values per action."""
         encoder_key, head_key = jax.random.split(key)
         if spec.frame.is_image:
-            encoder = FrameEncoder.make(encoder_key, spec.frame.shape, self.width, self.precision)
+            encoder = FrameEncoder.make(
+                encoder_key, spec.frame.shape, self.width, self.precision, self.layer_norm
+            )
         else:
             encoder = FeatureEncoder.make(
-                encoder_key, spec.frame, self.width, self.encoder_depth, self.precision
-            )
+                encoder_key, spec.frame, self.width, self.encoder_depth, self.precision,
+                self.layer_norm,
+            )  # fmt: skip
         conditions = spec.num_objectives if conditioned else 0
-        head = DuelingHead.make(
+        make = DuelingHead.make if self.dueling else PlainHead.make
+        head = make(
             head_key, spec.stack * self.width, self.width, self.depth, spec.num_actions, outputs,
-            conditions,
+            conditions, self.layer_norm,
         )  # fmt: skip
         return QNetwork(encoder, head, spec.stack)

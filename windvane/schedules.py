@@ -122,6 +122,29 @@ class RegularChanges(WeightSchedule):
 
 
 @final
+class RandomWeights(WeightSchedule):
+    """New weights from Dirichlet(1) for every episode."""
+
+    num_objectives: int = eqx.field(static=True)
+
+    def __init__(self, num_objectives: int):
+        """Prepare weights for so many objectives."""
+        self.num_objectives = require_positive_int("the number of objectives", num_objectives)
+
+    @staticmethod
+    def build(setup: ScheduleSetup) -> "RandomWeights":
+        """For the registry."""
+        return RandomWeights(setup.num_objectives)
+
+    def weights(
+        self, key: Key[Array, ""], episode: Counter, step: Counter
+    ) -> Float[Array, " objectives"]:
+        """Draw number `episode`."""
+        del step
+        return _target(key, _as_int32(episode), self.num_objectives)
+
+
+@final
 class OneOf(WeightSchedule):
     """One of several schedules, by index; vmapped runs may have different ones."""
 
@@ -246,6 +269,7 @@ _HOME = "windvane.schedules:"
 SCHEDULES = Registry("schedule", {
     "sparse": Entry("sparse", f"{_HOME}SparseChanges.build", "New weights every so many steps."),
     "regular": Entry("regular", f"{_HOME}RegularChanges.build", "A small change every episode."),
+    "random": Entry("random", f"{_HOME}RandomWeights.build", "New weights every episode."),
     "sequence": Entry("sequence", f"{_HOME}WeightSequence.build", "The given rows."),
 })  # fmt: skip
 

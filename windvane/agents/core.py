@@ -4,7 +4,7 @@ An agent is frozen parameters plus pure functions; its networks are held by the 
 differ in the weight vectors that a transition is trained on and in what the network's values are.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -99,6 +99,10 @@ class Agent(eqx.Module):
 
     conditioned: ClassVar[bool]
     """Whether the network is given the weights."""
+    learns_from: ClassVar[Literal["replay", "rollouts"]] = "replay"
+    """Batches of a replay buffer, or what many environments have just been through."""
+    optimiser: ClassVar[Literal["sgd", "adam"]] = "sgd"
+    """Stochastic gradient descent with Nesterov momentum, or Adam."""
 
     def build(self, spec: EnvSpec, architecture: Architecture, key: Key[Array, ""]) -> Any:
         """A network with random parameters."""

@@ -54,7 +54,7 @@ class MultiNetwork(Agent):
         """No policies yet."""
         number = self.max_policies
         blank = jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape)), network)
-        objectives = network.head.value.bias.size
+        objectives = network.head.outputs
         return PolicySet(blank, jnp.zeros((number, objectives)), jnp.zeros(number, dtype=bool))
 
     def on_change(
@@ -91,15 +91,15 @@ class MultiNetwork(Agent):
         return q[jnp.argmax(self.scalarise(q, weights))]
 
     def copy(self, network: QNetwork, key: Key[Array, ""]) -> QNetwork:
-        """The network to go on with: all of a policy's, or all but its streams' last layers."""
+        """The network to go on with: all of a policy's, or all but its last layers."""
         if self.reuse == "full":
             return network
-        last = (network.head.value, network.head.advantage)
+        last = network.head.last
         keys = jax.random.split(key, len(last))
         fresh = tuple(
             Dense.make(k, *layer.kernel.shape) for k, layer in zip(keys, last, strict=True)
         )
-        return eqx.tree_at(lambda n: (n.head.value, n.head.advantage), network, fresh)
+        return eqx.tree_at(lambda n: n.head.last, network, fresh)
 
     def policy_network(
         self,

@@ -20,6 +20,7 @@ from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
     HostSettings,
     NetworkSettings,
+    ParallelSettings,
     ReplaySettings,
     RunSettings,
     Task,
@@ -33,7 +34,7 @@ Preset = Annotated[
     str | None,
     tyro.conf.arg(
         help=f"Preset that sets the defaults shown here: {', '.join(PRESETS)}. None for the one "
-        "that suits --env.",
+        "that suits --env and --agent.",
     ),
 ]
 PartArguments = Annotated[
@@ -56,7 +57,8 @@ class TaskOptions(Task):
     replay_args: PartArguments = ()
     """Arguments of the replay rule, such as trajectories=500 for der."""
     schedule: tuple[str, ...] = ("sparse",)
-    """How weights change: sparse, regular, live:FILE, module:factory, or fixed, as in 0.3,0.7.
+    """How weights change: sparse, regular, random, live:FILE, module:factory, or 0.3,0.7.
+    random draws new weights for every episode; 0.3,0.7 are fixed weights.
     live:FILE takes the weights from a watched file.
     With several schedules, every seed is trained with each of them."""
     schedule_args: PartArguments = ()
@@ -75,6 +77,7 @@ class Train:
     learning: tyro.conf.OmitArgPrefixes[Hyperparameters]
     network: tyro.conf.OmitArgPrefixes[NetworkSettings]
     replay_buffer: tyro.conf.OmitArgPrefixes[ReplaySettings]
+    parallel: tyro.conf.OmitArgPrefixes[ParallelSettings]
     gymnasium: tyro.conf.OmitArgPrefixes[HostSettings]
     running: tyro.conf.OmitArgPrefixes[RunSettings]
     preset: Preset = None
@@ -84,9 +87,11 @@ class Train:
     @staticmethod
     def defaults(arguments: list[str]) -> "Train":
         """Settings that depend on what the user asks for: --preset, else the one for --env."""
-        preset, env = (_value_of(arguments, flag) for flag in ("--preset", "--env"))
+        preset, env, agent = (
+            _value_of(arguments, flag) for flag in ("--preset", "--env", "--agent")
+        )
         if preset not in PRESETS:
-            preset = preset_for(env or "minecart")
+            preset = preset_for(env or "minecart", agent)
         config = TrainConfig.preset(preset)
         return Train(*(_options(group, config) for group in _GROUPS))
 
@@ -108,7 +113,8 @@ class Train:
 
 
 _GROUPS = (
-    TaskOptions, Hyperparameters, NetworkSettings, ReplaySettings, HostSettings, RunSettings,
+    TaskOptions, Hyperparameters, NetworkSettings, ReplaySettings, ParallelSettings, HostSettings,
+    RunSettings,
 )  # fmt: skip
 """Classes of the settings, in the order of the fields of `Train`."""
 

@@ -29,6 +29,9 @@ from windvane.replay.buffer import ReplayBuffer, ScoredReplay
 from windvane.spec import EnvSpec
 from windvane.transition import Transition
 
+ADAM_EPSILON = 1e-5
+"""Adam's, larger than usual, as deep reinforcement learning has it since DQN."""
+
 
 class StepDraws(eqx.Module):
     """All random draws of one step. They depend on nothing that happens, so they are drawn for many
@@ -74,10 +77,8 @@ class Learner(eqx.Module):
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        """Stochastic gradient descent with Nesterov momentum, on the ravelled parameters."""
-        h = self.hyperparameters
-        descent = optax.sgd(h.learning_rate, h.momentum, nesterov=True)
-        return optax.chain(optax.clip_by_global_norm(h.clip_norm), descent)
+        """What the agent asks for, on the ravelled parameters."""
+        return make_optimiser(self.agent, self.hyperparameters)
 
     def init(self, key: Key[Array, ""], weights: Float[Array, "envs objectives"]) -> LearnerState:
         """Before the first step; `weights` are those of the first episode in each environment."""
@@ -98,9 +99,7 @@ class Learner(eqx.Module):
 
     def epsilon(self, step: Int[Array, ""]) -> Float[Array, ""]:
         """Exploration falls linearly, then stays."""
-        h = self.hyperparameters
-        share = jnp.minimum(step.astype(jnp.float32) / h.epsilon_steps, 1.0)
-        return h.epsilon_start + share * (h.epsilon_end - h.epsilon_start)
+        return epsilon(self.hyperparameters, step)
 
     def sample_draws(self, key: Key[Array, ""], step: Int[Array, ""]) -> StepDraws:
         """The random draws of a step."""
@@ -239,6 +238,24 @@ class Learner(eqx.Module):
         q = state.online(self.codec.first_observation(row), weights)
         values = self.agent.scalarise(q, weights)
         return values.max() - values[row.action]
+
+
+def make_optimiser(
+    agent: Agent, h: Hyperparameters, learning_rate: Any = None
+) -> optax.GradientTransformation:
+    """The agent's optimiser, after clipping; `learning_rate` may be a schedule."""
+    rate = h.learning_rate if learning_rate is None else learning_rate
+    if agent.optimiser == "adam":
+        descent = optax.adam(rate, b1=h.momentum, eps=ADAM_EPSILON)
+    else:
+        descent = optax.sgd(rate, h.momentum, nesterov=True)
+    return optax.chain(optax.clip_by_global_norm(h.clip_norm), descent)
+
+
+def epsilon(h: Hyperparameters, step: Int[Array, ""]) -> Float[Array, ""]:
+    """Exploration falls linearly, then stays."""
+    share = jnp.minimum(step.astype(jnp.float32) / h.epsilon_steps, 1.0)
+    return h.epsilon_start + share * (h.epsilon_end - h.epsilon_start)
 
 
 def ravel(tree: PyTree) -> tuple[Float[Array, " n"], Callable[[Any], PyTree]]:

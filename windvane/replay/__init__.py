@@ -12,4 +12,5 @@ REPLAYS = Registry("replay", {
     "der": Entry("DER", f"{_HOME}diverse:DiverseReplay.build", "Half newest, half diverse."),
     "sel": Entry("SEL", f"{_HOME}selective:SelectiveReplay.build", "Half newest, half uniform."),
     "exp": Entry("EXP", f"{_HOME}exploration:ExplorationReplay.build", "Half exploratory."),
+    "none": Entry("no replay", f"{_HOME}setup:no_replay", "For agents that learn from rollouts."),
 })  # fmt: skip

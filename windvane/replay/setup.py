@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+NONE = "none"
+"""The name of the rule that keeps nothing, for agents that learn from rollouts."""
+
 
 @dataclass(frozen=True)
 class ReplaySetup:
@@ -20,3 +23,8 @@ class ReplaySetup:
             "priority_exponent": self.priority_exponent,
             "priority_offset": self.priority_offset,
         }
+
+
+def no_replay(setup: ReplaySetup) -> None:
+    """No buffer at all."""
+    del setup

@@ -75,7 +75,7 @@ def episode_rows(
         "run": run.astype(np.int32),
         "seed": seeds[run].astype(np.int64),
         "episode": episode.astype(np.int32),
-        "step": (start + at + 1).astype(np.int32),
+        "step": infos.step_numbers(at, start).astype(np.int32),
         "length": column(infos.length).astype(np.int32),
         **{f"weights_{i}": values for i, values in enumerate(weights.T)},
         **{f"return_{i}": values for i, values in enumerate(returns.T)},
@@ -87,7 +87,7 @@ def episode_rows(
     }
 
 
-def replay_content(replay: ReplayBuffer[Any], states: list[Any]) -> Records | None:
+def replay_content(replay: ReplayBuffer[Any] | None, states: list[Any]) -> Records | None:
     """The returns of the trajectories that the runs' diverse buffers hold (Figure 3, middle)."""
     if not (isinstance(replay, DiverseReplay) and isinstance(replay.signature, ReturnSignature)):
         return None

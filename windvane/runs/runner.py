@@ -52,7 +52,7 @@ from windvane.schedules import WeightSchedule
 from windvane.training.build import Training, build, describe_custom
 from windvane.training.config import PARTS, TrainConfig
 from windvane.training.fused import StepInfo
-from windvane.training.host import EnvironmentFailedError
+from windvane.training.host_loop import EnvironmentFailedError
 from windvane.training.presets import preset_for
 from windvane.training.session import Session
 
@@ -164,6 +164,8 @@ def chunks(config: TrainConfig) -> Iterator[Chunk]:
     """
     cycle = config.cycle_steps
     start = min(-(-config.learning_starts // cycle) * cycle, config.steps)
+    if config.rollout:  # what is learned from is there as soon as it is needed
+        start = 0
     yield Chunk(0, start, False)
     cycles = (config.steps - start) // cycle
     most = max(min(config.chunk // cycle, cycles), 1)
@@ -214,7 +216,7 @@ class _Run:
                 start = max(chunk.start, step)
                 before = session.episodes
                 infos, failure = self._advance(session, start, chunk, stop)
-                step = start + len(np.asarray(infos.ended))
+                step = start + infos.steps
                 rows = episode_rows(infos, start, seeds, before, optimal_value)
                 records.check_finite(rows)
                 writer.add(rows)
@@ -365,9 +367,10 @@ def _configure(
         base = {f.name: getattr(env, f.name) for f in fields(env)}
         preset = "paper-minecart"
     elif isinstance(env, str):
-        base, preset = {"env": check_env(env)}, preset_for(env)
+        base, preset = {"env": check_env(env)}, preset_for(env, _kind_of(agent))
     else:
-        base, preset = _describe(env, custom)
+        base = _describe(env, custom)
+        preset = preset_for(base.get("env", ""), _kind_of(agent))
         wanted = settings.get("observation")
         if isinstance(env, Environment) and wanted not in (None, "auto"):
             require_observation(env, str(wanted))
@@ -376,7 +379,14 @@ def _configure(
     return TrainConfig.preset(preset, **changes), custom
 
 
-def _describe(env: Any, custom: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _kind_of(agent: Any) -> str | None:
+    """The name of an agent, for what suits it: of an object, that of one of its kind."""
+    if isinstance(agent, Agent):
+        return "pqn" if agent.learns_from == "rollouts" else None
+    return agent
+
+
+def _describe(env: Any, custom: dict[str, Any]) -> dict[str, Any]:
     """Settings for an environment that is an object; one that no name rebuilds is custom."""
     native = isinstance(env, Environment)
     gymnasium = isinstance(env, GymnasiumEnv) or hasattr(env, "observation_space")
@@ -389,9 +399,9 @@ def _describe(env: Any, custom: dict[str, Any]) -> tuple[dict[str, Any], str]:
     described = None if isinstance(env, GymnasiumEnv) else describe_env(env)
     if described is None:
         custom["env"] = env
-        return seen, "default"
+        return seen
     name, args = described
-    return seen | {"env": name, "env_args": Arguments(args)}, preset_for(name)
+    return seen | {"env": name, "env_args": Arguments(args)}
 
 
 __all__ = ["InMemoryWriter", "chunks", "read_result", "resume", "train"]

@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from windvane.agents import AGENTS
 from windvane.agents.core import Agent
+from windvane.agents.pqn import PQN
 from windvane.envs import ENVS
 from windvane.envs.checking import check_environment
 from windvane.envs.environment import Environment, require_observation
@@ -21,6 +22,7 @@ from windvane.fingerprint import fingerprint, type_name
 from windvane.learning.codec import FrameCodec
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.learning.learner import Learner
+from windvane.learning.rollout_learner import RolloutLearner
 from windvane.learning.state_codec import StateCodec
 from windvane.live import LiveWeights
 from windvane.networks import Architecture
@@ -40,7 +42,11 @@ from windvane.spec import EnvSpec
 from windvane.training.config import PARTS, TrainConfig
 from windvane.training.fused import FusedDriver
 from windvane.training.fused_session import FusedSession
-from windvane.training.host import HostDriver, HostSession, WeightSource
+from windvane.training.host import HostDriver
+from windvane.training.host_loop import WeightSource
+from windvane.training.host_rollouts import HostRolloutDriver
+from windvane.training.host_session import HostSession
+from windvane.training.parallel import ParallelDriver
 from windvane.training.session import Session
 
 REPLAY_BYTES_LIMIT = 32 * 2**30
@@ -55,7 +61,7 @@ class Training:
 
     config: TrainConfig
     world: World
-    learner: Learner
+    learner: Learner | RolloutLearner
     schedule: WeightSource
 
     @property
@@ -75,11 +81,19 @@ class Training:
                     "a native environment is trained in a compiled loop, which cannot call a "
                     "function for its weights: use LiveWeights or a WeightSchedule"
                 )
-            driver = FusedDriver(self.learner, self.world, schedule)
+            if isinstance(self.learner, RolloutLearner):
+                driver = ParallelDriver(
+                    self.learner, self.world, schedule, config.num_envs, config.rollout
+                )
+            else:
+                driver = FusedDriver(self.learner, self.world, schedule)
             return FusedSession(driver, seeds, run_schedules(config, schedule), live)
-        interval = config.cycle_steps
-        starts = -(-config.learning_starts // interval) * interval
-        driver = HostDriver(self.learner, self.schedule, config.num_envs, starts)
+        if isinstance(self.learner, RolloutLearner):
+            driver = HostRolloutDriver(self.learner, self.schedule, config.num_envs, config.rollout)
+        else:
+            interval = config.cycle_steps
+            starts = -(-config.learning_starts // interval) * interval
+            driver = HostDriver(self.learner, self.schedule, config.num_envs, starts)
         arrays = run_schedules(config, self.schedule)
         return HostSession(driver, seeds, arrays, _env_maker(config, self.world))
 
@@ -104,22 +118,39 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
         replay = REPLAYS.make(
             config.replay, config.args("replay"), setup, trusted="replay" in trusted
         )
-    for part, kind in ((agent, Agent), (replay, ReplayBuffer)):
-        if not isinstance(part, kind):
-            raise InputError(f"an object of the class {kind.__name__} is needed, not {shown(part)}")
-    names = Hyperparameters.__dataclass_fields__
-    sizes = Architecture.__dataclass_fields__
-    learner = Learner(
-        spec=spec,
-        agent=agent,
-        replay=replay,
-        codec=codec,
-        architecture=Architecture(**{name: getattr(config, name) for name in sizes}),
-        hyperparameters=Hyperparameters(**{name: getattr(config, name) for name in names}),
-    )
+    if not isinstance(agent, Agent):
+        raise InputError(f"an object of the class Agent is needed, not {shown(agent)}")
+    if not (isinstance(replay, ReplayBuffer) or (replay is None and config.rollout)):
+        raise InputError(f"an object of the class ReplayBuffer is needed, not {shown(replay)}")
+    learner = _learner(config, spec, codec, agent, replay)
     _check_memory(config, spec, world)
     schedule = _schedule(config, spec, custom, "schedule" in trusted)
     return Training(config, world, learner, schedule)
+
+
+def _learner(
+    config: TrainConfig, spec: EnvSpec, codec: Any, agent: Agent, replay: ReplayBuffer[Any] | None
+) -> Learner | RolloutLearner:
+    """The agent with all that it learns by."""
+    names = Hyperparameters.__dataclass_fields__
+    sizes = Architecture.__dataclass_fields__
+    architecture = Architecture(**{name: getattr(config, name) for name in sizes})
+    hyperparameters = Hyperparameters(**{name: getattr(config, name) for name in names})
+    if (agent.learns_from == "rollouts") != (replay is None):
+        needed = "rollout, such as 32" if agent.learns_from == "rollouts" else "a replay rule"
+        raise InputError(f"the agent {config.agent} learns from {agent.learns_from}: set {needed}")
+    if replay is not None:
+        return Learner(spec, agent, replay, codec, architecture, hyperparameters)
+    if not isinstance(agent, PQN):
+        raise InputError(f"the agent {config.agent} cannot learn from rollouts")
+    if config.cycle_steps % agent.minibatches:
+        raise InputError(
+            f"minibatches must divide {config.cycle_steps}, the steps of a rollout in all "
+            f"environments, and {agent.minibatches} does not"
+        )
+    updates = config.steps // config.cycle_steps * agent.epochs * agent.minibatches
+    total = jnp.asarray(updates, jnp.float32)
+    return RolloutLearner(spec, agent, architecture, hyperparameters, total)
 
 
 def open_world(config: TrainConfig, env: Any = None, *, trusted: bool = False) -> World:
@@ -184,12 +215,17 @@ def describe_custom(parts: dict[str, Any]) -> dict[str, Any]:
 
 def _spec_and_codec(config: TrainConfig, world: World) -> tuple[EnvSpec, Any]:
     if isinstance(world, Environment):
-        used = {"num_envs": 1, "frame_stack": 1, "frame_size": None, "time_limit": None}
+        used = {"frame_stack": 1, "frame_size": None, "time_limit": None}
         for name, value in used.items():
             if getattr(config, name) != value:
                 raise InputError(
                     f"{name} is for Gymnasium environments, and {config.env} is a native one"
                 )
+        if config.num_envs > 1 and not config.rollout:
+            raise InputError(
+                f"num_envs is for Gymnasium environments and for agents that learn from rollouts, "
+                f"and {config.env} is a native environment"
+            )
         if config.observation != "auto":
             require_observation(world, config.observation)
         return check_environment(world), StateCodec(world)
@@ -259,9 +295,17 @@ def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
                 f"{getattr(config, name):,}: its steps would take "
                 f"{steps * per_step / 2**30:.0f} GiB"
             )
+    frame = int(np.prod(spec.frame.shape)) * np.dtype(spec.frame.dtype).itemsize
+    if config.rollout:
+        total = config.cycle_steps * spec.stack * frame * len(config.runs)
+        if total > REPLAY_BYTES_LIMIT:
+            raise InputError(
+                f"a rollout of {config.cycle_steps:,} steps with frames of {spec.frame.shape} "
+                f"takes {total / 2**30:.0f} GiB: choose a smaller num_envs or rollout"
+            )
+        return
     if isinstance(world, Environment):
         return
-    frame = int(np.prod(spec.frame.shape)) * np.dtype(spec.frame.dtype).itemsize
     total = config.capacity * (spec.stack + 1) * frame * len(config.runs)
     if total > REPLAY_BYTES_LIMIT:
         raise InputError(

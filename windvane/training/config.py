@@ -16,6 +16,7 @@ from windvane.errors import LARGEST_COUNT, InputError, choose, is_number, requir
 from windvane.files import read_json
 from windvane.registry import CUSTOM, Arguments
 from windvane.replay import REPLAYS
+from windvane.replay.setup import NONE
 from windvane.schedules import LIVE, check_schedule
 from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
@@ -34,7 +35,7 @@ MAX_SCHEDULES = 100
 SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
-_ADDED_LATER: tuple[str, ...] = ()
+_ADDED_LATER = ("rollout", "dueling", "layer_norm")
 """Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
@@ -58,13 +59,16 @@ class TrainConfig(Settings):
         self._set("schedule", _check_schedules(self.schedule))
         for name, choices in _CHOICES.items():
             _choose(name, getattr(self, name), choices)
-        if not isinstance(self.oracle, bool):
-            raise InputError(f"oracle must be true or false, not {shown(self.oracle)}")
+        for name in ("oracle", "dueling", "layer_norm"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InputError(f"{name} must be true or false, not {shown(value)}")
         for name, most in _WHOLE.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
                 self._set(name, require_int(name, value, 1, most))
         self._set("one_hot", require_int("one_hot", self.one_hot, 0, 65_536))
+        self._set("rollout", require_int("rollout", self.rollout, 0, 65_536))
         for name, allowed in _NUMBERS.items():
             self._set(name, allowed.check(name, getattr(self, name)))
         self._set("seeds", _check_seeds(self.seeds))
@@ -74,21 +78,7 @@ class TrainConfig(Settings):
         object.__setattr__(self, name, value)
 
     def _check_together(self) -> None:
-        if self.steps % self.update_interval:
-            raise InputError(
-                f"steps must be a multiple of update_interval, {self.update_interval}, "
-                f"not {self.steps}"
-            )
-        if self.update_interval % self.num_envs and self.num_envs % self.update_interval:
-            raise InputError(
-                f"of num_envs, {self.num_envs}, and update_interval, {self.update_interval}, one "
-                "must be a multiple of the other"
-            )
-        if self.steps % self.cycle_steps:
-            raise InputError(
-                f"steps must be a multiple of {self.cycle_steps}, the steps of a cycle, "
-                f"not {self.steps}"
-            )
+        self._check_cycle()
         if self.batch_size > self.capacity:
             raise InputError(
                 f"batch_size must be at most the capacity, {self.capacity}, not {self.batch_size}"
@@ -110,9 +100,35 @@ class TrainConfig(Settings):
         if len(self.seed_numbers) * len(self.schedules) > MAX_RUNS:
             raise InputError(f"a training may have at most {MAX_RUNS:,} runs")
 
+    def _check_cycle(self) -> None:
+        if (self.rollout > 0) != (self.replay == NONE):
+            raise InputError(
+                f"an agent that learns from rollouts needs rollout, such as 32, and replay {NONE}; "
+                f"one with a replay buffer needs rollout 0: not rollout {self.rollout} with "
+                f"replay {self.replay}"
+            )
+        interval, envs = self.update_interval, self.num_envs
+        if not self.rollout and self.steps % interval:
+            raise InputError(
+                f"steps must be a multiple of update_interval, {interval}, not {self.steps}"
+            )
+        if not self.rollout and interval % envs and envs % interval:
+            raise InputError(
+                f"of num_envs, {envs}, and update_interval, {interval}, one must be a multiple of "
+                "the other"
+            )
+        if self.steps % self.cycle_steps:
+            below = self.steps // self.cycle_steps * self.cycle_steps
+            raise InputError(
+                f"steps must be a multiple of {self.cycle_steps}, the steps of a cycle, such as "
+                f"{below or self.cycle_steps}, not {self.steps}"
+            )
+
     @property
     def cycle_steps(self) -> int:
         """Steps of one cycle: act and observe so often, then learn."""
+        if self.rollout:
+            return self.num_envs * self.rollout
         return max(self.update_interval, self.num_envs)
 
     @property
@@ -166,8 +182,9 @@ class TrainConfig(Settings):
 
     @staticmethod
     def for_env(env: str, **changes: Any) -> "TrainConfig":
-        """The settings that suit an environment, with some of them changed."""
-        return TrainConfig.preset(preset_for(check_env(env)), **({"env": env} | changes))
+        """The settings that suit an environment and an agent, with some of them changed."""
+        preset = preset_for(check_env(env), changes.get("agent"))
+        return TrainConfig.preset(preset, **({"env": env} | changes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` understands."""
@@ -272,7 +289,7 @@ _WHOLE = dict.fromkeys(
     LARGEST_COUNT,
 ) | {
     "batch_size": 65_536, "weight_history_size": 2**24, "capacity": 2**27, "width": 16_384,
-    "depth": 64, "encoder_depth": 64, "num_envs": 4_096, "frame_stack": 64, "frame_size": 1_024,
+    "depth": 64, "encoder_depth": 64, "num_envs": 65_536, "frame_stack": 64, "frame_size": 1_024,
 }  # fmt: skip
 _POSITIVE, _SHARE = _Range(0, 1e30, open_low=True), _Range(0, 1)
 _NUMBERS = {

@@ -36,6 +36,19 @@ class StepInfo(eqx.Module):
     returns: Float[AnyArray, "*batch objectives"]
     epsilon: Float[AnyArray, "*batch"]
     loss: Float[AnyArray, "*batch"]
+    envs: int = eqx.field(static=True, default=1)
+    """Environments that take a step each before the next row of any of them."""
+    recorded: int = eqx.field(static=True, default=1)
+    """How many of these have rows here, one after another."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that the rows tell of."""
+        return len(np.asarray(self.ended)) // self.recorded * self.envs
+
+    def step_numbers(self, rows: Int[np.ndarray, " n"], start: int) -> Int[np.ndarray, " n"]:
+        """The number of steps taken after each of these rows, from `start` before the first."""
+        return start + rows // self.recorded * self.envs + rows % self.recorded + 1
 
 
 class RunState(eqx.Module):
@@ -104,6 +117,13 @@ class FusedDriver(eqx.Module):
         """The weights of an episode that begins now."""
         schedule = eqx.combine(arrays, self.schedule)
         return schedule.weights(weights_key(key), episode, step)
+
+    def advance(
+        self, runs: RunState, start: int, stop: int, learning: bool
+    ) -> tuple[RunState, StepInfo]:
+        """Take all runs from step `start` to `stop`; the runs are donated."""
+        cycles = (stop - start) // self.learner.hyperparameters.update_interval
+        return run_chunk((self, ChunkSpec(jnp.asarray(start), cycles, learning)), runs)
 
 
 class ChunkSpec(eqx.Module):

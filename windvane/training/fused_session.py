@@ -1,4 +1,4 @@
-"""Runs in progress in a native environment: one compiled chunk after another."""
+"""Runs in progress in native environments: one compiled chunk after another."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from jaxtyping import Array, Int, PyTree
 
 from windvane.learning.learner import LearnerState
 from windvane.live import LiveWeights
-from windvane.training.fused import ChunkSpec, FusedDriver, RunState, StepInfo, run_chunk
+from windvane.training.fused import FusedDriver, RunState, StepInfo
+from windvane.training.parallel import ParallelDriver, ParallelState
 from windvane.training.session import Session
 
 POLL = 0.005
@@ -24,7 +25,7 @@ class FusedSession(Session):
 
     def __init__(
         self,
-        driver: FusedDriver,
+        driver: FusedDriver | ParallelDriver,
         seeds: Int[np.ndarray, " runs"],
         schedules: PyTree[Array],
         live: LiveWeights | None = None,
@@ -47,19 +48,19 @@ class FusedSession(Session):
             # Copied, since one array may stand for two, and each is donated on its own.
             runs = jax.tree.map(jnp.copy, initial)
         self._runs = shard_runs(runs, len(self._seeds))
+        if isinstance(self.driver, ParallelDriver) and len(self._seeds) == 1:
+            self._runs = shard_envs(self._runs, self.driver.num_envs)
 
     def advance(
         self, start: int, stop: int, learning: bool, interrupted: Callable[[], bool]
     ) -> StepInfo:
         """One compiled chunk; it is never interrupted."""
         del interrupted
-        interval = self.driver.learner.hyperparameters.update_interval
         if self._live is not None:
             vector = jnp.asarray(self._live.current())
             every = jnp.broadcast_to(vector, (len(self._seeds), vector.size))
             self._runs = eqx.tree_at(lambda r: r.schedule.vector, self._runs, every)
-        chunk = ChunkSpec(jnp.asarray(start), (stop - start) // interval, learning)
-        self._runs, infos = run_chunk((self.driver, chunk), self._runs)
+        self._runs, infos = self.driver.advance(self._runs, start, stop, learning)
         wait_for(infos)
         return infos
 
@@ -87,7 +88,9 @@ class FusedSession(Session):
         return jax.device_put(network, jax.local_devices()[0])
 
     def replay_states(self) -> list[Any]:
-        """The replay buffer of each run."""
+        """The replay buffer of each run that has one."""
+        if self.driver.learner.replay is None:
+            return []
         states = self._runs.learner.replay
         return [
             jax.tree.map(lambda leaf, run=run: leaf[run], states) for run in range(len(self._seeds))
@@ -101,15 +104,34 @@ def wait_for(tree: Any) -> None:
             time.sleep(POLL)
 
 
-def shard_runs(runs: RunState, number: int) -> RunState:
+def shard_runs(runs: Any, number: int) -> Any:
     """Share the runs out over the devices, where they can be shared evenly."""
+    sharding = _sharding(number, "runs")
+    return runs if sharding is None else eqx.filter_shard(runs, sharding)
+
+
+def shard_envs(runs: ParallelState, num_envs: int) -> ParallelState:
+    """Share the environments of one run out over the devices; all have the learner."""
+    sharding = _sharding(num_envs, None, "envs")
+    everywhere = _sharding(num_envs, None)
+    if sharding is None or everywhere is None:
+        return runs
+
+    def parts(runs: ParallelState) -> Any:
+        return runs.episode, runs.env_episodes, runs.weights, runs.returns
+
+    runs = eqx.filter_shard(runs, everywhere)
+    return eqx.tree_at(parts, runs, eqx.filter_shard(parts(runs), sharding))
+
+
+def _sharding(number: int, *axes: str | None) -> jax.sharding.NamedSharding | None:
+    """Over as many devices as divide `number`; None if that is one."""
     devices = jax.local_devices()
     share = max(n for n in range(1, len(devices) + 1) if number % n == 0)
     if share == 1:
-        return runs
-    mesh = jax.sharding.Mesh(np.asarray(devices[:share]), ("runs",))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("runs"))
-    return eqx.filter_shard(runs, sharding)
+        return None
+    mesh = jax.sharding.Mesh(np.asarray(devices[:share]), (axes[-1] or "envs",))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes))
 
 
 def to_format_1(runs: RunState) -> tuple[Any, ...]:

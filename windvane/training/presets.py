@@ -14,6 +14,46 @@ PAPER_DST: dict[str, Any] = {
     "capacity": 10_000,
 }
 
+# Many environments at once and no replay buffer. A native environment can have hundreds of copies,
+# a Gymnasium environment as many as there is patience for.
+FAST: dict[str, Any] = {
+    "observation": "auto",
+    "agent": "pqn",
+    "replay": "none",
+    "schedule": "random",
+    "rollout": 32,
+    "num_envs": 8,
+    "agent_args": {"minibatches": 4},
+    "learning_rate": 1e-3,
+    "clip_norm": 10.0,
+    "epsilon_steps": 500_000,
+    "width": 128,
+    "depth": 2,
+    "dueling": False,
+    "layer_norm": True,
+    "chunk": 2_048,
+}
+FAST_MINECART = FAST | {
+    "env": "minecart",
+    "observation": "features",
+    "num_envs": 256,
+    "agent_args": {"minibatches": 32},
+    "steps": 14 * 2**20,
+    "epsilon_steps": 10_000_000,
+    "chunk": 2**18,
+}
+FAST_DST = FAST | {
+    "env": "dst",
+    "observation": "features",
+    "num_envs": 256,
+    "agent_args": {"minibatches": 16},
+    "steps": 2**20,
+    "epsilon_steps": 500_000,
+    "gamma": 0.95,
+    "reward_scale": 0.01,
+    "chunk": 2**17,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper-minecart": {},
     "paper-dst": PAPER_DST,
@@ -32,11 +72,27 @@ PRESETS: dict[str, dict[str, Any]] = {
         "capacity": 50_000,
         "chunk": 500,
     },
-}
+    "fast": FAST | {"steps": 1_000_000},
+    "fast-minecart": FAST_MINECART,
+    "fast-minecart-gpu": FAST_MINECART
+    | {"num_envs": 1024, "width": 256, "steps": 30 * 2**20, "epsilon_steps": 20_000_000,
+       "chunk": 2**20},
+    "fast-minecart-pixels": FAST_MINECART
+    | {"observation": "pixels", "num_envs": 1024, "width": 512, "learning_rate": 5e-4,
+       "steps": 20 * 2**20, "epsilon_steps": 14_000_000, "chunk": 2**20},
+    "fast-dst": FAST_DST,
+}  # fmt: skip
 
 
-def preset_for(env: str) -> str:
-    """The preset that settings for an environment start from, where the user names none."""
+def preset_for(env: str, agent: str | None = None) -> str:
+    """The preset that settings for an environment and perhaps an agent start from, where the user
+    names none.
+    """
+    from windvane.agents import AGENTS
     from windvane.envs import ENVS
 
-    return ENVS[env].about.get("preset", "default") if env in ENVS else "default"
+    about = ENVS[env].about if env in ENVS else {}
+    kind = AGENTS[agent].about.get("preset") if agent and agent in AGENTS else None
+    if kind is None:
+        return about.get("preset", "default")
+    return f"{kind}-{env}" if f"{kind}-{env}" in PRESETS else kind

@@ -27,15 +27,17 @@ class Task:
     """What the agent sees: pixels (two frames of 48x48) or features (a few numbers).
     A Gymnasium environment has one observation only: auto."""
     agent: str = "cn"
-    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, or module:factory."""
+    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, pqn, or module:factory."""
     agent_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the agent, as name=value, such as kappa=0.02 for mn."""
     replay: str = "der"
-    """Replay rule: standard, der, sel, exp, or module:factory."""
+    """Replay rule: standard, der, sel, exp, or module:factory.
+    none is for agents that learn from rollouts, such as pqn."""
     replay_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the replay rule, as name=value, such as trajectories=500 for der."""
     schedule: str | tuple[str, ...] = "sparse"
-    """How weights change: sparse, regular, live:FILE, module:factory, or fixed, as in 0.3,0.7.
+    """How weights change: sparse, regular, random, live:FILE, module:factory, or 0.3,0.7.
+    random draws new weights for every episode; 0.3,0.7 are fixed weights.
     live:FILE takes the weights from a watched file.
     With several schedules, every seed is trained with each of them."""
     schedule_args: Mapping[str, Any] | tuple[str, ...] = ()
@@ -47,11 +49,21 @@ class Task:
 
 
 @dataclass(frozen=True)
+class ParallelSettings:
+    """Environments that one run steps together."""
+
+    num_envs: int = 1
+    """Copies of the environment per run.
+    Agents with a replay buffer have one copy of a native environment."""
+    rollout: int = 0
+    """Steps that each copy takes between two updates of an agent that learns from rollouts.
+    0 is for agents with a replay buffer."""
+
+
+@dataclass(frozen=True)
 class HostSettings:
     """How a Gymnasium environment is run; native environments need none of it."""
 
-    num_envs: int = 1
-    """Copies of a Gymnasium environment per run, stepped together."""
     vector_mode: VectorMode = "sync"
     """sync steps the copies in this process, async in one process each."""
     frame_stack: int = 1
@@ -77,6 +89,10 @@ class NetworkSettings:
     """Dense layers that encode features."""
     precision: PrecisionName = "auto"
     """Data type of matrix products; auto is bfloat16 on an accelerator, else float32."""
+    dueling: bool = True
+    """Whether the head has separate streams for values and advantages."""
+    layer_norm: bool = False
+    """Whether dense layers are normalised before their activation."""
 
 
 @dataclass(frozen=True)
@@ -108,5 +124,8 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
-class Settings(RunSettings, ReplaySettings, NetworkSettings, HostSettings, Hyperparameters, Task):
+class Settings(
+    RunSettings, ReplaySettings, NetworkSettings, HostSettings, ParallelSettings, Hyperparameters,
+    Task,
+):  # fmt: skip
     """Settings of a training run. The defaults are the paper's for Minecart."""

@@ -1,0 +1,140 @@
+"""The learner of rollouts: acting in many environments at once, and learning from what they met.
+
+It has no replay buffer and no target network. Its state knows no environment and no schedule.
+"""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
+
+from windvane.agents.pqn import PQN, Rollout, RolloutBatch
+from windvane.batching import where
+from windvane.learning.hyperparameters import Hyperparameters
+from windvane.learning.learner import epsilon, init_key, make_optimiser, ravel, step_key
+from windvane.networks import Architecture
+from windvane.spec import EnvSpec
+
+
+class RolloutLearnerState(eqx.Module):
+    """Everything that one run has learned."""
+
+    key: Key[Array, ""]
+    online: PyTree[Array]
+    average: PyTree[Array]
+    optimiser: PyTree[Array]
+    loss: Float[Array, ""]
+    failed: Bool[Array, ""]
+
+
+class RolloutLearner(eqx.Module):
+    """The parts of an agent that learns from rollouts."""
+
+    spec: EnvSpec = eqx.field(static=True)
+    agent: PQN
+    architecture: Architecture
+    hyperparameters: Hyperparameters
+    total_updates: Float[Array, ""]
+    """Gradient steps of the whole training, over which the learning rate falls."""
+    replay: ClassVar[None] = None
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """What the agent asks for, on the ravelled parameters."""
+        h, end = self.hyperparameters, self.agent.learning_rate_end
+
+        def rate(count: Int[Array, ""]) -> Float[Array, ""]:
+            passed = jnp.minimum(count.astype(jnp.float32) / self.total_updates, 1.0)
+            return h.learning_rate * (1.0 - (1.0 - end) * passed)
+
+        return make_optimiser(self.agent, h, rate)
+
+    def init(self, key: Key[Array, ""]) -> RolloutLearnerState:
+        """Before the first step."""
+        online = self.agent.build(self.spec, self.architecture, init_key(key, 0))
+        return RolloutLearnerState(
+            key=key,
+            online=online,
+            average=online,
+            optimiser=self.optimiser.init(ravel(online)[0]),
+            loss=jnp.zeros(()),
+            failed=jnp.asarray(False),
+        )
+
+    def epsilon(self, step: Int[Array, ""]) -> Float[Array, ""]:
+        """Exploration falls linearly, then stays."""
+        return epsilon(self.hyperparameters, step)
+
+    def act(
+        self,
+        state: RolloutLearnerState,
+        observations: Num[Array, "n ..."],
+        weights: Float[Array, "n objectives"],
+        step: Int[Array, ""],
+    ) -> tuple[Int[Array, " n"], Float[Array, "n objectives"]]:
+        """Random actions, or the best for each environment's weights; and the Q-vectors of the
+        best ones. `step` counts the steps of all environments.
+        """
+        number = len(weights)
+        greedy, values = self.agent.greedy(state.online, observations, weights)
+        explore_key, action_key = jax.random.split(step_key(state.key, 0, step))
+        exploring = jax.random.uniform(explore_key, (number,)) < self.epsilon(step)
+        anything = jax.random.randint(action_key, (number,), 0, self.spec.num_actions)
+        return jnp.where(exploring, anything, greedy), values
+
+    def values(
+        self,
+        network: Any,
+        observations: Num[Array, "n ..."],
+        weights: Float[Array, "n objectives"],
+    ) -> Float[Array, "n objectives"]:
+        """Q-vectors of the best actions."""
+        return self.agent.greedy(network, observations, weights)[1]
+
+    def learn(
+        self, state: RolloutLearnerState, rollout: Rollout, step: Int[Array, ""]
+    ) -> RolloutLearnerState:
+        """Some passes over a rollout, in minibatches; `step` is the first after it."""
+        agent, h = self.agent, self.hyperparameters
+        scaled = eqx.tree_at(lambda r: r.rewards, rollout, rollout.rewards * h.reward_scale)
+        batch = RolloutBatch(
+            rollout.observations,
+            rollout.actions,
+            rollout.weights,
+            agent.returns(scaled, jnp.asarray(h.gamma)),
+        )
+        size = rollout.actions.size
+        batch = jax.tree.map(lambda leaf: leaf.reshape(size, *leaf.shape[2:]), batch)
+        parameters, unravel = ravel(state.online)
+
+        def loss(parameters: Array, part: RolloutBatch) -> Array:
+            return agent.rollout_loss(unravel(parameters), part)
+
+        def update(carry: Any, indices: Int[Array, " n"]) -> tuple[Any, None]:
+            parameters, average, optimiser, _, failed = carry
+            part = jax.tree.map(lambda leaf: leaf[indices], batch)
+            value, gradient = jax.value_and_grad(loss)(parameters, part)
+            updates, following = self.optimiser.update(gradient, optimiser)
+            # A run that diverged stays as it was, and parallel runs continue.
+            failed = failed | ~jnp.isfinite(value + jnp.linalg.norm(gradient))
+            new = optax.apply_updates(parameters, updates)
+            parameters, optimiser = where(failed, (parameters, optimiser), (new, following))
+            average = average + (1.0 - agent.average_decay) * (parameters - average)
+            return (parameters, average, optimiser, value, failed), None
+
+        keys = jax.random.split(step_key(state.key, 1, step), agent.epochs)
+        order = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
+        first = (parameters, ravel(state.average)[0], state.optimiser, state.loss, state.failed)
+        last, _ = jax.lax.scan(update, first, order.reshape(agent.epochs * agent.minibatches, -1))
+        parameters, average, optimiser, value, failed = last
+        return RolloutLearnerState(
+            state.key, unravel(parameters), unravel(average), optimiser, value, failed
+        )
+
+    def policy_network(self, state: RolloutLearnerState, start: Any | None) -> Any:
+        """The average of the networks, which is steadier than the newest."""
+        del start
+        return state.average
