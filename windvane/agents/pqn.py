@@ -18,9 +18,26 @@ from windvane.errors import InputError, is_number, require_int, shown
 from windvane.networks import QNetwork
 
 
+class RolloutStep(eqx.Module):
+    """A step of n environments, or several with an axis of time.
+
+    `values` are Q-vectors of the greedy actions in the states before the step; `reached` are those
+    in the states that it led to, where an episode was truncated there.
+    """
+
+    observations: Num[Array, "..."]
+    actions: Int[Array, "*time n"]
+    rewards: Float[Array, "*time n objectives"]
+    terminated: Bool[Array, "*time n"]
+    truncated: Bool[Array, "*time n"]
+    weights: Float[Array, "*time n objectives"]
+    values: Float[Array, "*time n objectives"]
+    reached: Float[Array, "*time n objectives"]
+
+
 class Rollout(eqx.Module):
-    """T steps of N environments. `values` are Q-vectors of the greedy action: in each step's own
-    state, and `next_values` in the state that it led to, also where the episode was truncated.
+    """T steps of n environments. `next_values` are Q-vectors of the greedy actions in the states
+    that each step led to; they mean nothing where an episode terminated.
     """
 
     observations: Num[Array, "t n ..."]
@@ -30,6 +47,16 @@ class Rollout(eqx.Module):
     truncated: Bool[Array, "t n"]
     weights: Float[Array, "t n objectives"]
     next_values: Float[Array, "t n objectives"]
+
+    @staticmethod
+    def of(steps: RolloutStep, last: Float[Array, "n objectives"]) -> "Rollout":
+        """From steps with an axis of time; `last` are the values after the last of them."""
+        following = jnp.concatenate([steps.values[1:], last[None]])
+        following = jnp.where(steps.truncated[..., None], steps.reached, following)
+        return Rollout(
+            steps.observations, steps.actions, steps.rewards, steps.terminated, steps.truncated,
+            steps.weights, following,
+        )  # fmt: skip
 
 
 class RolloutBatch(eqx.Module):

@@ -100,14 +100,10 @@ class RolloutLearner(eqx.Module):
         """Some passes over a rollout, in minibatches; `step` is the first after it."""
         agent, h = self.agent, self.hyperparameters
         scaled = eqx.tree_at(lambda r: r.rewards, rollout, rollout.rewards * h.reward_scale)
-        batch = RolloutBatch(
-            rollout.observations,
-            rollout.actions,
-            rollout.weights,
-            agent.returns(scaled, jnp.asarray(h.gamma)),
-        )
+        returns = agent.returns(scaled, jnp.asarray(h.gamma))
         size = rollout.actions.size
-        batch = jax.tree.map(lambda leaf: leaf.reshape(size, *leaf.shape[2:]), batch)
+        columns = (rollout.observations, rollout.actions, rollout.weights, returns)
+        batch = RolloutBatch(*(leaf.reshape(size, *leaf.shape[2:]) for leaf in columns))
         parameters, unravel = ravel(state.online)
 
         def loss(parameters: Array, part: RolloutBatch) -> Array:

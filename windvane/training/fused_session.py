@@ -35,11 +35,11 @@ class FusedSession(Session):
         self._inputs = (jnp.asarray(seeds, jnp.int32), schedules)
         self._runs: Any = None
 
-    def template(self) -> RunState:
+    def template(self) -> RunState | ParallelState:
         """Shapes of all runs."""
         return eqx.filter_eval_shape(eqx.filter_vmap(self.driver.init), *self._inputs)
 
-    def begin(self, state: RunState | None, step: int) -> None:
+    def begin(self, state: RunState | ParallelState | None, step: int) -> None:
         """Place all runs on the devices."""
         del step
         runs: Any = state
@@ -65,7 +65,7 @@ class FusedSession(Session):
         return infos
 
     @property
-    def state(self) -> RunState:
+    def state(self) -> RunState | ParallelState:
         """All runs."""
         return self._runs
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from windvane.agents.pqn import Rollout
+from windvane.agents.pqn import Rollout, RolloutStep
 from windvane.envs.host import HostEnvs, HostStep
 from windvane.learning.rollout_learner import RolloutLearner, RolloutLearnerState
 from windvane.training.host_loop import AskedWeights, HostLoop, WeightSource
@@ -87,7 +87,6 @@ class HostRolloutRun(HostLoop):
         h = driver.learner.hyperparameters
         super().__init__(envs, weights, h, seed, step, int(state.episodes))
         self._steps: list[tuple[np.ndarray, ...]] = []
-        self._reached: list[np.ndarray] = []
         self._choose()
 
     @property
@@ -116,23 +115,19 @@ class HostRolloutRun(HostLoop):
             reached = np.asarray(
                 self.driver.values(self._learner.online, outcome.reached, self._asked)
             )
-        self._reached.append(reached)
         self._steps.append(
             (self._seen, self._actions, outcome.rewards, outcome.terminated, outcome.truncated,
-             self._asked, self._values)
+             self._asked, self._values, reached)
         )  # fmt: skip
         if len(self._steps) == self.driver.rollout:
             self._learn(outcome.observations)
 
     def _learn(self, observations: np.ndarray) -> None:
-        *columns, values = (np.stack(parts) for parts in zip(*self._steps, strict=True))
+        columns = (jnp.asarray(np.stack(parts)) for parts in zip(*self._steps, strict=True))
         last = self.driver.values(self._learner.online, observations, self._weights)
-        following = np.concatenate([values[1:], np.asarray(last)[None]])
-        truncated = columns[4][..., None]
-        following = np.where(truncated, np.stack(self._reached), following)
-        rollout = Rollout(*(jnp.asarray(column) for column in (*columns, following)))
+        rollout = Rollout.of(RolloutStep(*columns), last)
         self._learner = self.driver.learn(self._learner, rollout, jnp.asarray(self.step))
-        self._steps, self._reached = [], []
+        self._steps = []
 
     def _next_weights(self, ended: np.ndarray) -> bool:
         weights, ask = self._weights.copy(), self.driver.weights

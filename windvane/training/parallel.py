@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, PyTree
 
-from windvane.agents.pqn import Rollout
+from windvane.agents.pqn import Rollout, RolloutStep
 from windvane.batching import cond_any
 from windvane.envs.environment import Environment
 from windvane.envs.episodes import EpisodeState, reset_episode, step_autoreset
@@ -85,11 +85,8 @@ class ParallelDriver(eqx.Module):
 
     def step(
         self, run: ParallelState, step: Int[Array, ""]
-    ) -> tuple[ParallelState, tuple[Rollout, Float[Array, "envs objectives"], StepInfo]]:
-        """One step of every environment, with the values of states where episodes were truncated.
-
-        In its rollout `next_values` are still those of the state before the step.
-        """
+    ) -> tuple[ParallelState, tuple[RolloutStep, StepInfo]]:
+        """One step of every environment."""
         learner, h, state = self.learner, self.learner.hyperparameters, run.learner
         observations = jax.vmap(self.env.observe)(run.episode.state)
         actions, values = learner.act(state, observations, run.weights, step)
@@ -110,11 +107,10 @@ class ParallelDriver(eqx.Module):
         env_episodes = run.env_episodes + ended.astype(int)
         following = self.weights(run.schedule, state.key, env_episodes, step + self.num_envs)
         new = ended[:, None] | self.schedule.changes_within_episodes
-        rollout = Rollout(
+        taken = RolloutStep(
             observations, actions, transition.reward, transition.terminated, transition.truncated,
-            run.weights, values,
+            run.weights, values, self._reached(state.online, transition, run.weights),
         )  # fmt: skip
-        reached = self._reached(state.online, transition, run.weights)
         run = ParallelState(
             learner=state,
             episode=episode,
@@ -124,7 +120,7 @@ class ParallelDriver(eqx.Module):
             weights=jnp.where(new, following, run.weights),
             returns=jnp.where(ended[:, None], 0.0, returns),
         )
-        return run, (rollout, reached, info)
+        return run, (taken, info)
 
     def _reached(self, network: Any, transition: Any, weights: Array) -> Array:
         """Values of the states in which episodes were truncated; they are few, so mostly none."""
@@ -143,14 +139,11 @@ class ParallelDriver(eqx.Module):
     def cycle(self, run: ParallelState, start: Int[Array, ""]) -> tuple[ParallelState, StepInfo]:
         """A rollout, and what is learned from it."""
         steps = start + self.num_envs * jnp.arange(self.rollout)
-        run, (rollout, reached, infos) = jax.lax.scan(lambda *given: self.step(*given), run, steps)
+        run, (taken, infos) = jax.lax.scan(lambda *given: self.step(*given), run, steps)
         observations = jax.vmap(self.env.observe)(run.episode.state)
         last = self.learner.values(run.learner.online, observations, run.weights)
-        following = jnp.concatenate([rollout.next_values[1:], last[None]])
-        following = jnp.where(rollout.truncated[..., None], reached, following)
-        rollout = eqx.tree_at(lambda r: r.next_values, rollout, following)
         end = start + self.num_envs * self.rollout
-        learner = self.learner.learn(run.learner, rollout, end)
+        learner = self.learner.learn(run.learner, Rollout.of(taken, last), end)
         return eqx.tree_at(lambda r: r.learner, run, learner), infos
 
     def advance(

@@ -1,0 +1,170 @@
+"""The fast agent: greedy regret over all weights against the seconds it took.
+
+    python -m benchmarks.fast train --preset fast-minecart --seeds 0 1 2 3 4 --out FILE.json
+    python -m benchmarks.fast page --from FOLDER --out results/fast.md
+
+Each seed is trained by itself. Seconds are those of training without compilation: the programs are
+compiled before the clock starts, and evaluations take place when it stands still. A policy is
+judged by 1,000 random weight vectors, each with some greedy episodes in the end and one on the way;
+"worst" is the weight vector with the largest mean regret.
+"""
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.replay import table
+from windvane.evaluation import evaluate
+from windvane.machine import usable_cores, use_compilation_cache
+from windvane.policy import Policy
+from windvane.runs.runner import chunks
+from windvane.training.build import Training, build
+from windvane.training.config import TrainConfig
+
+WEIGHTS = 1_000
+EPISODES = {"minecart": 32, "dst": 1}
+"""Greedy episodes per weight vector; Minecart's ore is random."""
+
+
+def judge(policy: Policy, weights: np.ndarray, episodes: int) -> dict[str, float]:
+    """Regret over the weights: mean, worst, and the share of weights that never end."""
+    found = evaluate(policy, weights, episodes=episodes)
+    return {
+        "mean": float(found.regret.mean()),
+        "worst": float(found.regret.max()),
+        "q99": float(np.quantile(found.regret, 0.99)),
+        "never_ending": float(1 - found.terminated.mean()),
+        "optimum": float(found.optimal.mean()),
+    }
+
+
+def policy_of(training: Training, session: Any, run: int, step: int) -> Policy:
+    """What a run has learned so far."""
+    learner, config = training.learner, training.config.runs[run]
+    return Policy(
+        learner.spec, learner.agent, session.policy_network(run), config,
+        config.seed_numbers[0], step=step, world=training.world,
+    )  # fmt: skip
+
+
+def train(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Train seed by seed, or all together, with looks at the greedy policy in between."""
+    use_compilation_cache()
+    groups = [tuple(arguments.seeds)] if arguments.together else [(s,) for s in arguments.seeds]
+    changes = json.loads(arguments.settings)
+    rows = []
+    for number, seeds in enumerate(groups):
+        config = TrainConfig.preset(arguments.preset, seeds=seeds, **changes).resolved()
+        training = build(config)
+        objectives = training.spec.num_objectives
+        weights = np.random.default_rng(1).dirichlet(np.ones(objectives), WEIGHTS)
+        episodes = EPISODES.get(config.env, 8)
+        pieces = [piece for piece in chunks(config) if piece.stop > piece.start]
+        looks = {round(len(pieces) * (i + 1) / arguments.looks) - 1 for i in range(arguments.looks)}
+        session = training.session()
+        began = time.perf_counter()
+        session.begin(None, 0)
+        for piece in {p.stop - p.start: p for p in pieces}.values():  # each length is compiled
+            session.advance(piece.start, piece.stop, True, lambda: False)
+        compiling = time.perf_counter() - began
+        session.begin(None, 0)
+        seconds = 0.0
+        for index, piece in enumerate(pieces):
+            began = time.perf_counter()
+            session.advance(piece.start, piece.stop, True, lambda: False)
+            seconds += time.perf_counter() - began
+            if index not in looks:
+                continue
+            for run, seed in enumerate(seeds):
+                last = index == len(pieces) - 1
+                policy = policy_of(training, session, run, piece.stop)
+                found = judge(policy, weights, episodes if last else 1)
+                rows.append({"seed": seed, "step": piece.stop, "seconds": seconds} | found)
+                print(rows[-1], flush=True)
+        session.close()
+        print(f"seed {seeds}: compilation with one chunk {compiling:.1f} s", flush=True)
+        rows[-1]["compiling"] = compiling
+        if number == 0:
+            first = compiling
+    return {
+        "preset": arguments.preset, "together": arguments.together, "rows": rows,
+        "config": config.to_json(), "device": str(jax.devices()[0].device_kind),
+        "cores": usable_cores(), "machine": platform.machine(), "jax": jax.__version__,
+        "compiling": first,
+    }  # fmt: skip
+
+
+def page(arguments: argparse.Namespace) -> None:
+    """All measurements as one page."""
+    parts = [TITLE]
+    heads = ("seed", "steps", "seconds", "mean regret", "99% of weights below", "worst weight",
+             "episodes that never end")  # fmt: skip
+    for path in sorted(arguments.source.glob("*.json")):
+        found = json.loads(path.read_text())
+        config = found["config"]
+        last = max(row["step"] for row in found["rows"])
+        lines = [_line(row) for row in found["rows"] if row["step"] == last]
+        place = found["device"] if found["device"] != "cpu" else f"{found['cores']} cores"
+        parts.append(
+            f"## `{found['preset']}`, {config['observation']}, {place}\n\n"
+            f"{config['num_envs']:,} environments, {config['width']} units wide, jax "
+            f"{found['jax']}; compilation {found['compiling']:.0f} s."
+            + (" All seeds in one program: seconds are those of all." if found["together"] else "")
+        )
+        parts.append(table(heads, lines))
+        curve = sorted({row["step"] for row in found["rows"]})
+        parts.append(table(("steps", "seconds", "mean regret", "worst weight"), [
+            [f"{step:,}", *(f"{np.mean([r[k] for r in found['rows'] if r['step'] == step]):.{d}f}"
+                            for k, d in (("seconds", 1), ("mean", 4), ("worst", 3)))]
+            for step in curve
+        ]))  # fmt: skip
+    arguments.out.write_text("\n\n".join(parts) + "\n")
+    print(f"written: {arguments.out}")
+
+
+TITLE = """\
+# The fast agent
+
+`python -m benchmarks.fast train --preset NAME`, then `page`. Greedy policies over 1,000 random \
+weight vectors (32 episodes each on Minecart, whose ore is random). Regret is discounted and \
+scaled as in training; "worst" is the weight vector with the largest mean regret. Seconds are \
+those of training, without compilation and evaluation. First every seed at the end, then means \
+over seeds on the way, where one episode per weight vector is played."""
+
+
+def _line(row: dict[str, Any]) -> list[str]:
+    return [
+        str(row["seed"]), f"{row['step']:,}", f"{row['seconds']:.1f}", f"{row['mean']:.4f}",
+        f"{row['q99']:.3f}", f"{row['worst']:.3f}", f"{row['never_ending']:.2%}",
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("train")
+    one.add_argument("--preset", required=True)
+    one.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    one.add_argument("--together", action="store_true", help="all seeds in one program")
+    one.add_argument("--looks", type=int, default=8, help="evaluations on the way")
+    one.add_argument("--settings", default="{}", help="more settings, as JSON")
+    one.add_argument("--out", type=Path, required=True)
+    two = commands.add_parser("page")
+    two.add_argument("--from", dest="source", type=Path, required=True)
+    two.add_argument("--out", type=Path, default=Path("results/fast.md"))
+    arguments = parser.parse_args()
+    if arguments.command == "page":
+        return page(arguments)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(train(arguments), indent=1) + "\n")
+    return None
+
+
+if __name__ == "__main__":
+    main()
