@@ -125,16 +125,15 @@ class ParallelDriver(eqx.Module):
     def _reached(self, network: Any, transition: Any, weights: Array) -> Array:
         """Values of the states in which episodes were truncated; they are few, so mostly none."""
 
-        def evaluate(_: Array, network: Any, states: Any, weights: Array) -> Array:
-            return self.learner.values(network, jax.vmap(self.env.observe)(states), weights)
+        # A conditional of a batch must not close over arrays, not even an environment's own.
+        arrays, static = eqx.partition((self, network), eqx.is_array)
 
-        arrays, static = eqx.partition(network, eqx.is_array)
-        return cond_any(
-            transition.truncated.any(),
-            lambda none, arrays, *rest: evaluate(none, eqx.combine(arrays, static), *rest),
-            jnp.zeros_like(weights),
-            arrays, transition.next_state, weights,
-        )  # fmt: skip
+        def evaluate(_: Array, arrays: Any, states: Any, weights: Array) -> Array:
+            driver, network = eqx.combine(arrays, static)
+            return driver.learner.values(network, jax.vmap(driver.env.observe)(states), weights)
+
+        none, needed = jnp.zeros_like(weights), transition.truncated.any()
+        return cond_any(needed, evaluate, none, arrays, transition.next_state, weights)
 
     def cycle(self, run: ParallelState, start: Int[Array, ""]) -> tuple[ParallelState, StepInfo]:
         """A rollout, and what is learned from it."""
