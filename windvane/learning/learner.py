@@ -246,10 +246,20 @@ def make_optimiser(
     """The agent's optimiser, after clipping; `learning_rate` may be a schedule."""
     rate = h.learning_rate if learning_rate is None else learning_rate
     if agent.optimiser == "adam":
-        descent = optax.adam(rate, b1=h.momentum, eps=ADAM_EPSILON)
+        descent = _with_promotion(optax.adam(rate, b1=h.momentum, eps=ADAM_EPSILON))
     else:
         descent = optax.sgd(rate, h.momentum, nesterov=True)
     return optax.chain(optax.clip_by_global_norm(h.clip_norm), descent)
+
+
+def _with_promotion(transformation: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The same where types are promoted strictly: optax raises floats to whole numbers."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        with jax.numpy_dtype_promotion("standard"):
+            return transformation.update(updates, state, params)
+
+    return optax.GradientTransformation(transformation.init, update)
 
 
 def epsilon(h: Hyperparameters, step: Int[Array, ""]) -> Float[Array, ""]:
