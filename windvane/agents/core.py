@@ -1,7 +1,8 @@
 """What all agents share: double DQN on vectors, absolute errors, and where they may differ.
 
 An agent is frozen parameters plus pure functions; its networks are held by the learner. Agents may
-differ in the weight vectors that a transition is trained on and in what the network's values are.
+differ in the weight vectors that a transition is trained on, in its targets and the distance to
+them, and in what the network's values are.
 """
 
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -24,6 +25,8 @@ class TransitionBatch(eqx.Module):
     actions: Int[Array, " n"]
     rewards: Float[Array, "n objectives"]
     terminated: Bool[Array, " n"]
+    step: int | Int[Array, ""] = 0
+    """The step at which they are learned from, for losses that change in the course of a run."""
 
 
 class LossInfo(eqx.Module):
@@ -154,6 +157,33 @@ class Agent(eqx.Module):
         best = jnp.argmax(self.scalarise(next_online, weights))
         return reward + discount * next_target[best]
 
+    def targets(
+        self,
+        next_online: Float[Array, "m actions outputs"],
+        next_target: Float[Array, "m actions outputs"],
+        reward: Float[Array, " objectives"],
+        discount: Float[Array, ""],
+        weights: Float[Array, "m objectives"],
+    ) -> Float[Array, "m outputs"]:
+        """The targets of one transition for all m weight vectors that it is trained on: by default
+        for each of them the `target` of its own Q-values.
+        """
+        per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
+        return per_weights(next_online, next_target, reward, discount, weights)
+
+    def distance(
+        self,
+        difference: Float[Array, "n m outputs"],
+        weights: Float[Array, "n m objectives"],
+        step: int | Int[Array, ""],
+    ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+        """What `difference`, targets minus Q-values, costs, and the TD error for the priority: by
+        default both are the mean absolute error over objectives.
+        """
+        del weights, step
+        error = jnp.abs(difference).mean(-1)
+        return error, error
+
     def loss(
         self,
         online: QNetwork,
@@ -162,7 +192,7 @@ class Agent(eqx.Module):
         weights: Float[Array, "n m objectives"],
         gamma: Float[Array, ""],
     ) -> tuple[Float[Array, ""], LossInfo]:
-        """Mean absolute TD error of a batch, over transitions, their weights, and objectives."""
+        """The mean `distance` of a batch to its targets, over transitions and their weights."""
         stack = online.stack
         encoded = online.encode(batch.frames[:stack])
         q = online.q_values(encoded, weights)
@@ -172,11 +202,12 @@ class Agent(eqx.Module):
         next_online = fixed.q_values(following, weights)
         next_target = target.q_values(target.encode(batch.frames[1:]), weights)
         discounts = jnp.where(batch.terminated, 0.0, gamma)
-        per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
-        targets = jax.vmap(per_weights)(next_online, next_target, batch.rewards, discounts, weights)
+        per_transition = jax.vmap(self.targets)
+        targets = per_transition(next_online, next_target, batch.rewards, discounts, weights)
         q_taken = jnp.take_along_axis(q, batch.actions[:, None, None, None], axis=2)[:, :, 0]
-        td_errors = jnp.abs(jax.lax.stop_gradient(targets) - q_taken).mean(-1)
-        return td_errors.mean(), LossInfo(td_errors.mean(), td_errors.mean(1))
+        difference = jax.lax.stop_gradient(targets) - q_taken
+        losses, td_errors = self.distance(difference, weights, batch.step)
+        return losses.mean(), LossInfo(losses.mean(), td_errors.mean(1))
 
     def act(
         self,

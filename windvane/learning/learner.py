@@ -197,6 +197,7 @@ class Learner(eqx.Module):
             actions=rows.action.astype(int),
             rewards=rows.reward,
             terminated=rows.terminated,
+            step=step,
         )
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, info = grad(state.online, state.target, batch, weights, jnp.asarray(h.gamma))
