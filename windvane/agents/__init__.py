@@ -12,6 +12,10 @@ AGENTS = Registry("agent", {
     "uvfa": Entry("UVFA", f"{_HOME}uvfa:UVFA", "Scalar values, conditioned on weights."),
     "mn": Entry("MN", f"{_HOME}multi_network:MultiNetwork", "A set of policies."),
     "mo": Entry("MO", f"{_HOME}multi_objective:MultiObjectiveDQN", "Scalarised Q-learning."),
+    "envelope": Entry(
+        "Envelope", f"{_HOME}envelope:Envelope", "Envelope Q-learning, on random weights.",
+        about={"preset": "envelope"},
+    ),
     "pqn": Entry(
         "PQN", f"{_HOME}pqn:PQN", "One network on many environments at once, without replay.",
         about={"preset": "fast"},

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
+from windvane.agents import AGENTS
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment, require_observation
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
@@ -380,10 +381,11 @@ def _configure(
 
 
 def _kind_of(agent: Any) -> str | None:
-    """The name of an agent, for what suits it: of an object, that of one of its kind."""
-    if isinstance(agent, Agent):
-        return "pqn" if agent.learns_from == "rollouts" else None
-    return agent
+    """The name of an agent, for what suits it: of an object, that of one of its class."""
+    if not isinstance(agent, Agent):
+        return agent
+    home = f"{type(agent).__module__}:{type(agent).__qualname__}"
+    return next((name for name, entry in AGENTS.items() if entry.home == home), None)
 
 
 def _describe(env: Any, custom: dict[str, Any]) -> dict[str, Any]:

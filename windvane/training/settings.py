@@ -27,7 +27,7 @@ class Task:
     """What the agent sees: pixels (two frames of 48x48) or features (a few numbers).
     A Gymnasium environment has one observation only: auto."""
     agent: str = "cn"
-    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, pqn, or module:factory."""
+    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, envelope, pqn, or module:factory."""
     agent_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the agent, as name=value, such as kappa=0.02 for mn."""
     replay: str = "der"
