@@ -5,14 +5,16 @@ differ in the weight vectors that a transition is trained on, in its targets and
 them, and in what the network's values are.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
-from windvane.networks import Architecture, QNetwork
+from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 
 
@@ -97,6 +99,22 @@ class Networks(NamedTuple):
     agent_state: Any
 
 
+Evaluate = Callable[
+    [Any, Float[np.ndarray, "n objectives"], int], Float[np.ndarray, "n objectives"]
+]
+"""Takes an acting network, weights and a number of episodes; returns the mean discounted return of
+greedy episodes for each weight vector.
+"""
+
+
+class Iteration(NamedTuple):
+    """What an agent makes of itself on the host, between two chunks of training."""
+
+    agent_state: Any
+    weights: Float[np.ndarray, "n objectives"]
+    """Weights of the episodes to come, where the schedule leaves them to the agent."""
+
+
 class Agent(eqx.Module):
     """Subclasses are final and say where they differ from one another."""
 
@@ -106,12 +124,14 @@ class Agent(eqx.Module):
     """Batches of a replay buffer, or what many environments have just been through."""
     optimiser: ClassVar[Literal["sgd", "adam"]] = "sgd"
     """Stochastic gradient descent with Nesterov momentum, or Adam."""
+    acts_with: ClassVar[tuple[str, ...]] = ("online",)
+    """The fields of `Networks` that `acting_network` needs. On the host, few cost less per step."""
 
     def build(self, spec: EnvSpec, architecture: Architecture, key: Key[Array, ""]) -> Any:
         """A network with random parameters."""
         return architecture.build(spec, spec.num_objectives, self.conditioned, key)
 
-    def init_agent_state(self, network: QNetwork) -> Any:
+    def init_agent_state(self, network: Any) -> Any:
         """What an agent keeps beside its networks, before anything happened: nothing."""
         del network
         return ()
@@ -125,6 +145,21 @@ class Agent(eqx.Module):
         """
         del change, observe, key
         return networks
+
+    @property
+    def iteration_interval(self) -> int | None:
+        """Steps between two calls of `iterate`; None for agents without work on the host."""
+        return None
+
+    def iterate(self, networks: Networks, evaluate: Evaluate) -> Iteration:
+        """Work on the host between two chunks, for agents that evaluate themselves in training."""
+        del networks, evaluate
+        raise NotImplementedError("an agent with an iteration_interval needs iterate")
+
+    def past_weights(self, networks: Networks, history: WeightHistory) -> WeightHistory:
+        """The weights, beside the active ones, that a batch may be trained on: those met so far."""
+        del networks
+        return history
 
     def training_weights(
         self,
@@ -186,13 +221,16 @@ class Agent(eqx.Module):
 
     def loss(
         self,
-        online: QNetwork,
-        target: QNetwork,
+        online: Any,
+        target: Any,
         batch: TransitionBatch,
         weights: Float[Array, "n m objectives"],
         gamma: Float[Array, ""],
     ) -> tuple[Float[Array, ""], LossInfo]:
-        """The mean `distance` of a batch to its targets, over transitions and their weights."""
+        """The mean `distance` of a batch to its targets, over transitions and their weights.
+
+        The networks have what `QNetwork` has: `stack`, `encode` and `q_values`.
+        """
         stack = online.stack
         encoded = online.encode(batch.frames[:stack])
         q = online.q_values(encoded, weights)
@@ -215,8 +253,14 @@ class Agent(eqx.Module):
         observation: Num[Array, "..."],
         weights: Float[Array, " objectives"],
     ) -> Int[Array, ""]:
-        """The best action for the weights; `network` may be what `policy_network` returns."""
+        """The best action for the weights; `network` is what `acting_network` or `policy_network`
+        returns.
+        """
         return jnp.argmax(self.scalarise(network(observation, weights), weights))
+
+    def acting_network(self, networks: Networks) -> Any:
+        """What acts in training: by default the online network."""
+        return networks.online
 
     def policy_network(
         self,
@@ -224,12 +268,12 @@ class Agent(eqx.Module):
         start: Num[Array, "..."] | None,
         weights: Float[Array, " objectives"],
     ) -> Any:
-        """What a trained policy consists of: by default the online network.
+        """What a trained policy consists of: by default what acts in training.
 
         `start` is an observation at the start of an episode, `weights` are the active ones.
         """
         del start, weights
-        return networks.online
+        return self.acting_network(networks)
 
     def policy_template(self, network: Any, sizes: dict[str, int]) -> Any:
         """A policy of the shapes that `policy_sizes` describes, from a network's; for loading."""

@@ -38,6 +38,7 @@ from windvane.runs.folder import (
     load_optimal,
 )
 from windvane.runs.greedy import GreedyEvaluations
+from windvane.runs.iterations import iterate_agent
 from windvane.runs.records import OptimalValue, RecordWriter, episode_rows, replay_content
 from windvane.runs.result import (
     CONTENT,
@@ -222,6 +223,8 @@ class _Run:
                 records.check_finite(rows)
                 writer.add(rows)
                 show(step, rows)
+                if failure is None:
+                    iterate_agent(self.training, session, start, step)
                 self.greedy.consider(session, start, step)
                 due = time.monotonic() - saved_at >= self.config.checkpoint_seconds
                 if self.folder is not None and (due or stop.asked or failure or step == steps):
