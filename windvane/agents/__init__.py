@@ -16,6 +16,10 @@ AGENTS = Registry("agent", {
         "Envelope", f"{_HOME}envelope:Envelope", "Envelope Q-learning, on random weights.",
         about={"preset": "envelope"},
     ),
+    "gpi-ls": Entry(
+        "GPI-LS", f"{_HOME}gpi_ls:GPILS", "Generalised policy improvement and linear support.",
+        about={"preset": "gpi-ls"},
+    ),
     "pqn": Entry(
         "PQN", f"{_HOME}pqn:PQN", "One network on many environments at once, without replay.",
         about={"preset": "fast"},

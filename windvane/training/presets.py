@@ -81,6 +81,19 @@ ENVELOPE: dict[str, Any] = {
     "priority_offset": 0.01,
 }
 
+# Likewise for GPI-LS: without priorities, and without clipping, which a norm has to be named for.
+GPI_LS: dict[str, Any] = ENVELOPE | {
+    "agent": "gpi-ls",
+    "schedule": "chosen",
+    "steps": 150_000,
+    "clip_norm": 1e6,
+    "batch_size": 128,
+    "target_interval": 200,
+    "layer_norm": True,
+    "capacity": 200_000,
+    "priority_exponent": 0.0,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper-minecart": {},
     "paper-dst": PAPER_DST,
@@ -100,6 +113,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "chunk": 500,
     },
     "envelope": ENVELOPE,
+    "gpi-ls": GPI_LS,
     "fast": FAST | {"steps": 1_000_000},
     "fast-minecart": FAST_MINECART,
     "fast-minecart-gpu": FAST_MINECART
