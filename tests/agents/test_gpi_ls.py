@@ -17,6 +17,7 @@ from tests.runs.crashes import stop_after
 from tests.runs.small import same_records
 from tests.strangers.parts import Shop
 from windvane import Policy, TrainConfig, resume, train
+from windvane.agents import gpi_ls
 from windvane.agents.core import Networks, TransitionBatch, WeightHistory
 from windvane.agents.gpi_ls import GPILS, ImprovedNetwork, TwinNetwork, next_weights
 from windvane.errors import InputError
@@ -108,6 +109,14 @@ def test_without_gains_the_farthest_corner_is_next() -> None:
     # (10, 0) and (9, 3) meet at (0.75, 0.25), and (9, 3) and (0, 10) at (0.438, 0.562).
     known = {(1.0, 0.0): (10, 0), (0.0, 1.0): (0, 10), (0.7, 0.3): (9, 3)}
     known |= {(0.75, 0.25): (9, 3), (0.438, 0.562): (9, 3)}
+    chosen = next_weights(np.asarray([[1, 0], [0, 1], [0.7, 0.3]]), table_of(known))
+    assert np.allclose(chosen, [7 / 16, 9 / 16])
+
+
+def test_of_many_corners_the_farthest_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpi_ls, "MAX_CORNERS", 1)
+    # As above, but what the policy would gain at the nearer corner is never seen.
+    known = {(1.0, 0.0): (10, 0), (0.0, 1.0): (0, 10), (0.7, 0.3): (9, 3), (0.438, 0.562): (9, 3)}
     chosen = next_weights(np.asarray([[1, 0], [0, 1], [0.7, 0.3]]), table_of(known))
     assert np.allclose(chosen, [7 / 16, 9 / 16])
 

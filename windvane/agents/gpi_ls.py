@@ -29,6 +29,8 @@ from windvane.spec import EnvSpec
 
 SAME_WEIGHTS = 1e-4
 """Weights that differ by less are the same."""
+MAX_CORNERS = 128
+"""Most corner weights that are evaluated at once; with many objectives there may be thousands."""
 
 
 class TwinNetwork(eqx.Module):
@@ -208,12 +210,14 @@ def next_weights(
     gains most over the values for weights that are; None if all corner weights are held.
 
     `values` says what the policy earns for each of some weights. Of corner weights with the same
-    gain, the farthest from those that are held is chosen.
+    gain, the farthest from those that are held is chosen; of too many, only the farthest count.
     """
     known = values(held)
     corners = corner_weights(known)
     distance = np.abs(corners[:, None] - held).sum(-1).min(1)
-    corners, distance = corners[distance > SAME_WEIGHTS], distance[distance > SAME_WEIGHTS]
+    farthest = np.argsort(-distance, kind="stable")[:MAX_CORNERS]
+    farthest = farthest[distance[farthest] > SAME_WEIGHTS]
+    corners, distance = corners[farthest], distance[farthest]
     if not len(corners):
         return None
     promised = np.concatenate([known, values(corners)])
