@@ -11,7 +11,7 @@ LAYERS = (
     {"version"},
     {"errors"},
     {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching", "archives"},
-    {"spec", "weights", "transition"},
+    {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},
     {"envs", "registration"},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from windvane.errors import InputError
 from windvane.schedules import (
+    ChosenWeights,
     FixedWeights,
     OneOf,
     RegularChanges,
@@ -17,6 +18,7 @@ from windvane.schedules import (
     WeightSchedule,
     WeightSequence,
     _count,
+    with_chosen,
 )
 from windvane.weights import sample_weights, simplex_grid
 
@@ -27,6 +29,7 @@ SCHEDULES = {
     "fixed": FixedWeights([0.2, 0.3, 0.5]),
     "sequence": WeightSequence(SEQUENCE, every=2),
     "cycle": WeightSequence(SEQUENCE, every=7, unit="steps", repeat=True),
+    "chosen": ChosenWeights(3, 4),
     "one of": OneOf((SparseChanges(3, 50), RegularChanges(3)), 1),
 }
 all_schedules = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES.keys())
@@ -174,6 +177,25 @@ def test_regular_changes_are_small_by_default():
 
 
 # --- FixedWeights and WeightSequence
+
+
+def test_weights_are_left_to_an_agent():
+    schedule, episodes = ChosenWeights(2, capacity=3), np.arange(100)
+    assert np.array_equal(np.unique(answers(schedule, 0, episodes, 0), axis=0), [[0, 1], [1, 0]])
+    rows = np.asarray([[0.5, 0.5], [0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
+    # One has no room, the first that was chosen.
+    for number, kept in ((1, rows[:1]), (4, rows[1:])):
+        chosen = with_chosen(schedule, rows[:number])
+        drawn = np.unique(answers(chosen, 0, episodes, 0), axis=0)
+        assert np.allclose(drawn, kept)
+
+
+def test_schedules_of_their_own_are_left_alone():
+    rows = np.asarray([[0.5, 0.5]])
+    both = with_chosen(OneOf((FixedWeights([0.3, 0.7]), ChosenWeights(2, 3))), rows)
+    fixed, chosen = both.schedules
+    assert np.allclose(answer(fixed), [0.3, 0.7])
+    assert np.allclose(answer(chosen), [0.5, 0.5])
 
 
 def test_fixed_weights_never_change():

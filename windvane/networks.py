@@ -428,6 +428,13 @@ class QNetwork(eqx.Module):
         """Q-values of one observation for one weight vector."""
         return self.batch(observation[None], weights[None])[0]
 
+    def per_weights(
+        self, observation: Num[Array, "..."], weights: Float[Array, "m objectives"]
+    ) -> Float[Array, "m actions outputs"]:
+        """Q-values of one observation, which is encoded once, for m weight vectors."""
+        frames = observation.reshape(self.stack, 1, *self.encoder.frame_shape)
+        return self.q_values(self.encode(frames), weights[None])[0]
+
     def batch(
         self, observations: Num[Array, "n ..."], weights: Float[Array, "n objectives"]
     ) -> Float[Array, "n actions outputs"]:

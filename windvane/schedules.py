@@ -16,9 +16,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key, PyTree
 
-from windvane.errors import LARGEST_COUNT, InputError, choose, require_positive_int, shown
+from windvane.errors import (
+    LARGEST_COUNT,
+    InputError,
+    choose,
+    require_int,
+    require_positive_int,
+    shown,
+)
 from windvane.registry import Entry, Registry
 from windvane.weights import check_weight_rows, check_weights, sample_weights
 
@@ -170,6 +177,57 @@ class OneOf(WeightSchedule):
 
 
 @final
+class ChosenWeights(WeightSchedule):
+    """Weights that the agent chooses in the course of a run; every episode has one of them at
+    random. Until it has chosen any, they are those of one objective each.
+    """
+
+    vectors: Float[Array, "capacity objectives"]
+    size: Int[Array, ""]
+    num_objectives: int = eqx.field(static=True)
+
+    def __init__(self, num_objectives: int, capacity: int = 64):
+        """Keep the `capacity` weights that were chosen last."""
+        self.num_objectives = require_positive_int("the number of objectives", num_objectives)
+        require_int("the capacity of chosen weights", capacity, num_objectives, 65_536)
+        self.vectors = jnp.eye(capacity, num_objectives)
+        self.size = jnp.asarray(num_objectives, jnp.int32)
+
+    @staticmethod
+    def build(setup: ScheduleSetup, capacity: int = 64) -> "ChosenWeights":
+        """For the registry."""
+        return ChosenWeights(setup.num_objectives, capacity)
+
+    def weights(
+        self, key: Key[Array, ""], episode: Counter, step: Counter
+    ) -> Float[Array, " objectives"]:
+        """Draw number `episode`."""
+        del step
+        own = jax.random.fold_in(key, _as_int32(episode))
+        return self.vectors[jax.random.randint(own, (), 0, self.size)]
+
+    def replaced(self, chosen: Float[np.ndarray, "n objectives"]) -> "ChosenWeights":
+        """The same with other weights."""
+        kept = jnp.asarray(chosen[-len(self.vectors) :], self.vectors.dtype)
+        vectors = jnp.zeros_like(self.vectors).at[: len(kept)].set(kept)
+        return eqx.tree_at(
+            lambda s: (s.vectors, s.size), self, (vectors, jnp.asarray(len(kept), jnp.int32))
+        )
+
+
+def with_chosen(arrays: PyTree[Array], chosen: Float[np.ndarray, "n objectives"]) -> PyTree[Array]:
+    """A schedule or its arrays; where weights are left to the agent, with those that it chose."""
+
+    def is_chosen(node: Any) -> bool:
+        return isinstance(node, ChosenWeights)
+
+    def replaced(node: Any) -> Any:
+        return node.replaced(chosen) if isinstance(node, ChosenWeights) else node
+
+    return jax.tree.map(replaced, arrays, is_leaf=is_chosen)
+
+
+@final
 class FixedWeights(WeightSchedule):
     """The same weights for every episode."""
 
@@ -270,6 +328,7 @@ SCHEDULES = Registry("schedule", {
     "sparse": Entry("sparse", f"{_HOME}SparseChanges.build", "New weights every so many steps."),
     "regular": Entry("regular", f"{_HOME}RegularChanges.build", "A small change every episode."),
     "random": Entry("random", f"{_HOME}RandomWeights.build", "New weights every episode."),
+    "chosen": Entry("chosen", f"{_HOME}ChosenWeights.build", "Weights that the agent chooses."),
     "sequence": Entry("sequence", f"{_HOME}WeightSequence.build", "The given rows."),
 })  # fmt: skip
 

@@ -23,6 +23,9 @@ class TableNetwork(QNetwork):
     def __call__(self, observation: Any, weights: Any) -> Any:
         return self.q_values(observation[None, None, None], weights[None, None])[0, 0]
 
+    def per_weights(self, observation: Any, weights: Any) -> Any:
+        return self.q_values(observation[None, None, None], weights[None])[0]
+
     def encode(self, frames: Any) -> Any:
         return frames[:, :, None]
 

@@ -12,6 +12,14 @@ AGENTS = Registry("agent", {
     "uvfa": Entry("UVFA", f"{_HOME}uvfa:UVFA", "Scalar values, conditioned on weights."),
     "mn": Entry("MN", f"{_HOME}multi_network:MultiNetwork", "A set of policies."),
     "mo": Entry("MO", f"{_HOME}multi_objective:MultiObjectiveDQN", "Scalarised Q-learning."),
+    "envelope": Entry(
+        "Envelope", f"{_HOME}envelope:Envelope", "Envelope Q-learning, on random weights.",
+        about={"preset": "envelope"},
+    ),
+    "gpi-ls": Entry(
+        "GPI-LS", f"{_HOME}gpi_ls:GPILS", "Generalised policy improvement and linear support.",
+        about={"preset": "gpi-ls"},
+    ),
     "pqn": Entry(
         "PQN", f"{_HOME}pqn:PQN", "One network on many environments at once, without replay.",
         about={"preset": "fast"},

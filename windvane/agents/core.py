@@ -1,17 +1,20 @@
 """What all agents share: double DQN on vectors, absolute errors, and where they may differ.
 
 An agent is frozen parameters plus pure functions; its networks are held by the learner. Agents may
-differ in the weight vectors that a transition is trained on and in what the network's values are.
+differ in the weight vectors that a transition is trained on, in its targets and the distance to
+them, and in what the network's values are.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 
-from windvane.networks import Architecture, QNetwork
+from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 
 
@@ -24,6 +27,8 @@ class TransitionBatch(eqx.Module):
     actions: Int[Array, " n"]
     rewards: Float[Array, "n objectives"]
     terminated: Bool[Array, " n"]
+    step: int | Int[Array, ""] = 0
+    """The step at which they are learned from, for losses that change in the course of a run."""
 
 
 class LossInfo(eqx.Module):
@@ -94,6 +99,22 @@ class Networks(NamedTuple):
     agent_state: Any
 
 
+Evaluate = Callable[
+    [Any, Float[np.ndarray, "n objectives"], int], Float[np.ndarray, "n objectives"]
+]
+"""Takes an acting network, weights and a number of episodes; returns the mean discounted return of
+greedy episodes for each weight vector.
+"""
+
+
+class Iteration(NamedTuple):
+    """What an agent makes of itself on the host, between two chunks of training."""
+
+    agent_state: Any
+    weights: Float[np.ndarray, "n objectives"]
+    """Weights of the episodes to come, where the schedule leaves them to the agent."""
+
+
 class Agent(eqx.Module):
     """Subclasses are final and say where they differ from one another."""
 
@@ -103,12 +124,14 @@ class Agent(eqx.Module):
     """Batches of a replay buffer, or what many environments have just been through."""
     optimiser: ClassVar[Literal["sgd", "adam"]] = "sgd"
     """Stochastic gradient descent with Nesterov momentum, or Adam."""
+    acts_with: ClassVar[tuple[str, ...]] = ("online",)
+    """The fields of `Networks` that `acting_network` needs. On the host, few cost less per step."""
 
     def build(self, spec: EnvSpec, architecture: Architecture, key: Key[Array, ""]) -> Any:
         """A network with random parameters."""
         return architecture.build(spec, spec.num_objectives, self.conditioned, key)
 
-    def init_agent_state(self, network: QNetwork) -> Any:
+    def init_agent_state(self, network: Any) -> Any:
         """What an agent keeps beside its networks, before anything happened: nothing."""
         del network
         return ()
@@ -122,6 +145,21 @@ class Agent(eqx.Module):
         """
         del change, observe, key
         return networks
+
+    @property
+    def iteration_interval(self) -> int | None:
+        """Steps between two calls of `iterate`; None for agents without work on the host."""
+        return None
+
+    def iterate(self, networks: Networks, evaluate: Evaluate) -> Iteration:
+        """Work on the host between two chunks, for agents that evaluate themselves in training."""
+        del networks, evaluate
+        raise NotImplementedError("an agent with an iteration_interval needs iterate")
+
+    def past_weights(self, networks: Networks, history: WeightHistory) -> WeightHistory:
+        """The weights, beside the active ones, that a batch may be trained on: those met so far."""
+        del networks
+        return history
 
     def training_weights(
         self,
@@ -154,15 +192,45 @@ class Agent(eqx.Module):
         best = jnp.argmax(self.scalarise(next_online, weights))
         return reward + discount * next_target[best]
 
+    def targets(
+        self,
+        next_online: Float[Array, "m actions outputs"],
+        next_target: Float[Array, "m actions outputs"],
+        reward: Float[Array, " objectives"],
+        discount: Float[Array, ""],
+        weights: Float[Array, "m objectives"],
+    ) -> Float[Array, "m outputs"]:
+        """The targets of one transition for all m weight vectors that it is trained on: by default
+        for each of them the `target` of its own Q-values.
+        """
+        per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
+        return per_weights(next_online, next_target, reward, discount, weights)
+
+    def distance(
+        self,
+        difference: Float[Array, "n m outputs"],
+        weights: Float[Array, "n m objectives"],
+        step: int | Int[Array, ""],
+    ) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+        """What `difference`, targets minus Q-values, costs, and the TD error for the priority: by
+        default both are the mean absolute error over objectives.
+        """
+        del weights, step
+        error = jnp.abs(difference).mean(-1)
+        return error, error
+
     def loss(
         self,
-        online: QNetwork,
-        target: QNetwork,
+        online: Any,
+        target: Any,
         batch: TransitionBatch,
         weights: Float[Array, "n m objectives"],
         gamma: Float[Array, ""],
     ) -> tuple[Float[Array, ""], LossInfo]:
-        """Mean absolute TD error of a batch, over transitions, their weights, and objectives."""
+        """The mean `distance` of a batch to its targets, over transitions and their weights.
+
+        The networks have what `QNetwork` has: `stack`, `encode` and `q_values`.
+        """
         stack = online.stack
         encoded = online.encode(batch.frames[:stack])
         q = online.q_values(encoded, weights)
@@ -172,11 +240,12 @@ class Agent(eqx.Module):
         next_online = fixed.q_values(following, weights)
         next_target = target.q_values(target.encode(batch.frames[1:]), weights)
         discounts = jnp.where(batch.terminated, 0.0, gamma)
-        per_weights = jax.vmap(self.target, (0, 0, None, None, 0))
-        targets = jax.vmap(per_weights)(next_online, next_target, batch.rewards, discounts, weights)
+        per_transition = jax.vmap(self.targets)
+        targets = per_transition(next_online, next_target, batch.rewards, discounts, weights)
         q_taken = jnp.take_along_axis(q, batch.actions[:, None, None, None], axis=2)[:, :, 0]
-        td_errors = jnp.abs(jax.lax.stop_gradient(targets) - q_taken).mean(-1)
-        return td_errors.mean(), LossInfo(td_errors.mean(), td_errors.mean(1))
+        difference = jax.lax.stop_gradient(targets) - q_taken
+        losses, td_errors = self.distance(difference, weights, batch.step)
+        return losses.mean(), LossInfo(losses.mean(), td_errors.mean(1))
 
     def act(
         self,
@@ -184,8 +253,14 @@ class Agent(eqx.Module):
         observation: Num[Array, "..."],
         weights: Float[Array, " objectives"],
     ) -> Int[Array, ""]:
-        """The best action for the weights; `network` may be what `policy_network` returns."""
+        """The best action for the weights; `network` is what `acting_network` or `policy_network`
+        returns.
+        """
         return jnp.argmax(self.scalarise(network(observation, weights), weights))
+
+    def acting_network(self, networks: Networks) -> Any:
+        """What acts in training: by default the online network."""
+        return networks.online
 
     def policy_network(
         self,
@@ -193,12 +268,12 @@ class Agent(eqx.Module):
         start: Num[Array, "..."] | None,
         weights: Float[Array, " objectives"],
     ) -> Any:
-        """What a trained policy consists of: by default the online network.
+        """What a trained policy consists of: by default what acts in training.
 
         `start` is an observation at the start of an episode, `weights` are the active ones.
         """
         del start, weights
-        return networks.online
+        return self.acting_network(networks)
 
     def policy_template(self, network: Any, sizes: dict[str, int]) -> Any:
         """A policy of the shapes that `policy_sizes` describes, from a network's; for loading."""

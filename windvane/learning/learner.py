@@ -117,7 +117,8 @@ class Learner(eqx.Module):
     ) -> Int[Array, ""]:
         """A random action, or the best for the active weights. `seen` is the codec's state."""
         weights = state.active_weights[env]
-        greedy = self.agent.act(state.online, self.codec.observe(seen), weights)
+        network = self.agent.acting_network(state.networks)
+        greedy = self.agent.act(network, self.codec.observe(seen), weights)
         return jnp.where(draws.epsilon_draw < self.epsilon(step), draws.random_action, greedy)
 
     def observe(
@@ -189,14 +190,14 @@ class Learner(eqx.Module):
         newest = min(h.update_interval if newest is None else newest, h.batch_size)
         sampled = self.replay.sample(state.replay, sample_key, h.batch_size, newest)
         rows = sampled.transitions
-        weights = self.agent.training_weights(
-            state.active_weights, state.history, weights_key, h.batch_size
-        )
+        past = self.agent.past_weights(state.networks, state.history)
+        weights = self.agent.training_weights(state.active_weights, past, weights_key, h.batch_size)
         batch = TransitionBatch(
             frames=jax.vmap(self.codec.frames, out_axes=1)(rows),
             actions=rows.action.astype(int),
             rewards=rows.reward,
             terminated=rows.terminated,
+            step=step,
         )
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, info = grad(state.online, state.target, batch, weights, jnp.asarray(h.gamma))
@@ -255,9 +256,9 @@ def make_optimiser(
 def _with_promotion(transformation: optax.GradientTransformation) -> optax.GradientTransformation:
     """The same where types are promoted strictly: optax raises floats to whole numbers."""
 
-    def update(*given: Any) -> tuple[Any, Any]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         with jax.numpy_dtype_promotion("standard"):
-            return transformation.update(*given)
+            return transformation.update(updates, state, params)
 
     return optax.GradientTransformation(transformation.init, update)
 

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.stats import norm
 
 from windvane.envs.minecart import ACCELERATE, MINE, NONE, Minecart
-from windvane.oracle.coverage import CoverageSet, corner_weights, cover, stack_plans
+from windvane.linear_support import corner_weights
+from windvane.oracle.coverage import CoverageSet, cover, stack_plans
 from windvane.oracle.minecart_routes import Route, RouteFinder, Stop
 from windvane.oracle.minecart_trips import MOST_MINING, Trip, TripEvaluator
 from windvane.oracle.search_cache import SearchCache

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
+from windvane.agents import AGENTS
 from windvane.agents.core import Agent
 from windvane.envs.environment import Environment, require_observation
 from windvane.envs.resolve import GymnasiumEnv, check_env, describe_env
@@ -37,6 +38,7 @@ from windvane.runs.folder import (
     load_optimal,
 )
 from windvane.runs.greedy import GreedyEvaluations
+from windvane.runs.iterations import iterate_agent
 from windvane.runs.records import OptimalValue, RecordWriter, episode_rows, replay_content
 from windvane.runs.result import (
     CONTENT,
@@ -221,6 +223,8 @@ class _Run:
                 records.check_finite(rows)
                 writer.add(rows)
                 show(step, rows)
+                if failure is None:
+                    iterate_agent(self.training, session, start, step)
                 self.greedy.consider(session, start, step)
                 due = time.monotonic() - saved_at >= self.config.checkpoint_seconds
                 if self.folder is not None and (due or stop.asked or failure or step == steps):
@@ -380,10 +384,11 @@ def _configure(
 
 
 def _kind_of(agent: Any) -> str | None:
-    """The name of an agent, for what suits it: of an object, that of one of its kind."""
-    if isinstance(agent, Agent):
-        return "pqn" if agent.learns_from == "rollouts" else None
-    return agent
+    """The name of an agent, for what suits it: of an object, that of one of its class."""
+    if not isinstance(agent, Agent):
+        return agent
+    home = f"{type(agent).__module__}:{type(agent).__qualname__}"
+    return next((name for name, entry in AGENTS.items() if entry.home == home), None)
 
 
 def _describe(env: Any, custom: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
+from windvane.agents.core import Iteration, Networks
 from windvane.learning.learner import LearnerState
 from windvane.live import LiveWeights
+from windvane.schedules import with_chosen
 from windvane.training.fused import FusedDriver, RunState, StepInfo
 from windvane.training.parallel import ParallelDriver, ParallelState
 from windvane.training.session import Session
@@ -86,6 +88,25 @@ class FusedSession(Session):
         start = env.observe(env.reset(jax.random.key(0)))
         network = self.driver.learner.policy_network(state, start)
         return jax.device_put(network, jax.local_devices()[0])
+
+    def networks(self, run: int) -> Networks:
+        """Copies, on one device."""
+        networks = jax.tree.map(lambda leaf: leaf[run], self._runs.learner.networks)
+        return jax.device_put(networks, jax.local_devices()[0])
+
+    def adopt(self, run: int, iteration: Iteration) -> None:
+        """Its weights hold from the next episode on."""
+
+        def parts(runs: RunState) -> Any:
+            return runs.learner.agent_state, runs.schedule
+
+        schedule = jax.tree.map(lambda leaf: leaf[run], self._runs.schedule)
+        new = iteration.agent_state, with_chosen(schedule, iteration.weights)
+        # Through the host, since the runs may be shared out over devices.
+        rows = jax.tree.map(
+            lambda every, one: every.at[run].set(np.asarray(one)), parts(self._runs), new
+        )
+        self._runs = eqx.tree_at(parts, self._runs, rows, is_leaf=lambda node: node is None)
 
     def replay_states(self) -> list[Any]:
         """The replay buffer of each run that has one."""

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
+from windvane.agents.core import Iteration
 from windvane.envs.host import HostEnvs, HostStep
 from windvane.learning.learner import Learner, LearnerState
+from windvane.schedules import with_chosen
 from windvane.training.host_loop import AskedWeights, HostLoop, WeightSource
 from windvane.training.host_programs import STAGED, HostDraws, HostPrograms, Rows
 
@@ -91,7 +93,7 @@ class HostRun(HostLoop):
         self._key = state.learner.key
         self._programs = driver.programs(state.learner)
         self._leaves = self._programs.close(state.learner)
-        self._online = self._programs.online(self._leaves)
+        self._acting = self._programs.acting(self._leaves)
         self._staged: list[list[tuple[Any, ...]]] = [[] for _ in range(number)]
         self._staging = learner.replay.whole_trajectories and number > 1
         self._cycle, self._updates = driver.cycle, driver.updates
@@ -107,6 +109,13 @@ class HostRun(HostLoop):
         self._flush()
         learner = self._programs.open(self._leaves)
         return HostRunState(learner, jnp.asarray(self.episodes), self.schedule)
+
+    def adopt(self, iteration: Iteration) -> None:
+        """Continue with what the agent made of itself; its weights hold from the next episode."""
+        state = eqx.tree_at(lambda s: s.agent_state, self.state.learner, iteration.agent_state)
+        self._leaves = self._programs.close(state)
+        self._acting = self._programs.acting(self._leaves)
+        self.schedule = with_chosen(self.schedule, iteration.weights)
 
     def _loss(self) -> np.float32:
         return self._programs.loss(self._leaves)
@@ -128,7 +137,7 @@ class HostRun(HostLoop):
             self._leaves = self._programs.observe(
                 self._leaves, self._rows, np.int32(self.step), updates, self._staging
             )
-            self._online = self._programs.online(self._leaves)
+            self._acting = self._programs.acting(self._leaves)
             self._rows = self._rows.emptied()
 
     def _choose(self) -> None:
@@ -138,7 +147,7 @@ class HostRun(HostLoop):
         if exploring.all():
             self._actions = draws.random_action
             return
-        greedy = self._programs.greedy(self._online, self._seen, self._weights)
+        greedy = self._programs.greedy(self._acting, self._seen, self._weights)
         self._actions = np.where(exploring, draws.random_action, np.asarray(greedy))
 
     def _draws_at(self, step: int) -> HostDraws:

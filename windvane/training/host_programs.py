@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from windvane.agents.core import Networks
 from windvane.envs.host import HostStep
 from windvane.learning.learner import Learner, LearnerState
 from windvane.transition import Transition
@@ -78,8 +79,11 @@ class HostPrograms:
             jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(like)
         ]
         self._loss = paths.index(".loss")
-        self._online = [i for i, path in enumerate(paths) if path.startswith(".online")]
-        self._network = jax.tree.structure(like.online)
+        parts = learner.agent.acts_with
+        prefixes = tuple(f".{part}" for part in parts)
+        self._acting = [i for i, path in enumerate(paths) if path.startswith(prefixes)]
+        needed = {part: getattr(like, part) for part in parts}
+        self._networks = jax.tree.structure(Networks(**(dict.fromkeys(Networks._fields) | needed)))
         self._learner, self._num_envs = learner, num_envs
         self._observe = jax.jit(self._traced_observe, donate_argnums=0, static_argnums=(4, 5))
         self._greedy = jax.jit(self._traced_greedy)
@@ -106,13 +110,13 @@ class HostPrograms:
         """The loss of the latest gradient step."""
         return np.float32(leaves[self._loss])
 
-    def online(self, leaves: Sequence[Array]) -> tuple[Array, ...]:
-        """The arrays of the network that acts: a call with few arrays costs less."""
-        return tuple(leaves[index] for index in self._online)
+    def acting(self, leaves: Sequence[Array]) -> tuple[Array, ...]:
+        """The arrays of what acts: a call with few arrays costs less."""
+        return tuple(leaves[index] for index in self._acting)
 
-    def greedy(self, online: Any, seen: np.ndarray, weights: np.ndarray) -> Array:
+    def greedy(self, acting: Any, seen: np.ndarray, weights: np.ndarray) -> Array:
         """The best actions of all environments."""
-        return self._greedy(online, seen, weights)
+        return self._greedy(acting, seen, weights)
 
     def draws(self, key: Any, step: int) -> HostDraws:
         """The random draws of the next steps."""
@@ -143,8 +147,9 @@ class HostPrograms:
         agent_key = jax.random.key_data(draws.agent_key)
         return draws.epsilon_draw, draws.random_action, draws.reservoir_draw, agent_key
 
-    def _traced_greedy(self, online: Any, seen: Any, weights: Any) -> Array:
-        network, learner = jax.tree.unflatten(self._network, online), self._learner
+    def _traced_greedy(self, acting: Any, seen: Any, weights: Any) -> Array:
+        learner = self._learner
+        network = learner.agent.acting_network(jax.tree.unflatten(self._networks, acting))
 
         def act(weights: Any, one: Any) -> Array:
             return learner.agent.act(network, learner.codec.observe(one), weights)

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from windvane.agents.core import Iteration, Networks
 from windvane.envs.host import HostEnvs
 from windvane.training.fused import StepInfo
-from windvane.training.host import HostDriver
+from windvane.training.host import HostDriver, HostRun
 from windvane.training.host_loop import EnvironmentFailedError, HostLoop
 from windvane.training.host_rollouts import HostRolloutDriver
 from windvane.training.session import Session
@@ -99,6 +100,16 @@ class HostSession(Session):
         start = jnp.asarray(one.start[0])
         network = self.driver.learner.policy_network(one.state.learner, start)
         return jax.tree.map(jnp.copy, network)
+
+    def networks(self, run: int) -> Networks:
+        """Copies, since training donates its own arrays."""
+        return jax.tree.map(jnp.copy, self._runs[run].state.learner.networks)
+
+    def adopt(self, run: int, iteration: Iteration) -> None:
+        """Its weights hold from the next episode on."""
+        one = self._runs[run]
+        if isinstance(one, HostRun):
+            one.adopt(iteration)
 
     def replay_states(self) -> list[Any]:
         """The replay buffer of each run that has one."""

@@ -54,6 +54,46 @@ FAST_DST = FAST | {
     "chunk": 2**17,
 }
 
+# What MO-Gymnasium's Minecart is trained with in morl-baselines 1.3.0. Its network has four hidden
+# layers in all: one that encodes features, and three.
+ENVELOPE: dict[str, Any] = {
+    "observation": "auto",
+    "agent": "envelope",
+    "replay": "standard",
+    "schedule": "random",
+    "steps": 100_000,
+    "gamma": 0.98,
+    "learning_rate": 3e-4,
+    "clip_norm": 0.1,
+    "epsilon_start": 1.0,
+    "epsilon_end": 0.05,
+    "epsilon_steps": 50_000,
+    "batch_size": 64,
+    "update_interval": 1,
+    "target_interval": 1_000,
+    "learning_starts": 100,
+    "width": 256,
+    "depth": 3,
+    "encoder_depth": 1,
+    "dueling": False,
+    "capacity": 100_000,
+    "priority_exponent": 0.6,
+    "priority_offset": 0.01,
+}
+
+# Likewise for GPI-LS: without priorities, and without clipping, which a norm has to be named for.
+GPI_LS: dict[str, Any] = ENVELOPE | {
+    "agent": "gpi-ls",
+    "schedule": "chosen",
+    "steps": 150_000,
+    "clip_norm": 1e6,
+    "batch_size": 128,
+    "target_interval": 200,
+    "layer_norm": True,
+    "capacity": 200_000,
+    "priority_exponent": 0.0,
+}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper-minecart": {},
     "paper-dst": PAPER_DST,
@@ -72,6 +112,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "capacity": 50_000,
         "chunk": 500,
     },
+    "envelope": ENVELOPE,
+    "gpi-ls": GPI_LS,
     "fast": FAST | {"steps": 1_000_000},
     "fast-minecart": FAST_MINECART,
     "fast-minecart-gpu": FAST_MINECART

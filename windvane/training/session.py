@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from windvane.agents.core import Iteration, Networks
 from windvane.training.fused import StepInfo
 
 
@@ -50,6 +51,14 @@ class Session(ABC):
     @abstractmethod
     def policy_network(self, run: int) -> Any:
         """What a run has learned so far."""
+
+    @abstractmethod
+    def networks(self, run: int) -> Networks:
+        """What a run with a replay buffer trains, and what its agent keeps beside it: copies."""
+
+    @abstractmethod
+    def adopt(self, run: int, iteration: Iteration) -> None:
+        """Continue a run with what its agent made of itself between two chunks."""
 
     @abstractmethod
     def replay_states(self) -> list[Any]:

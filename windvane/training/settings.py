@@ -27,7 +27,8 @@ class Task:
     """What the agent sees: pixels (two frames of 48x48) or features (a few numbers).
     A Gymnasium environment has one observation only: auto."""
     agent: str = "cn"
-    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, pqn, or module:factory."""
+    """Agent: cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, envelope, gpi-ls or pqn.
+    An agent from elsewhere is module:factory."""
     agent_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the agent, as name=value, such as kappa=0.02 for mn."""
     replay: str = "der"
@@ -36,8 +37,9 @@ class Task:
     replay_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the replay rule, as name=value, such as trajectories=500 for der."""
     schedule: str | tuple[str, ...] = "sparse"
-    """How weights change: sparse, regular, random, live:FILE, module:factory, or 0.3,0.7.
+    """How weights change: sparse, regular, random, chosen, live:FILE, module:factory, or 0.3,0.7.
     random draws new weights for every episode; 0.3,0.7 are fixed weights.
+    chosen are those that the agent chooses, such as gpi-ls.
     live:FILE takes the weights from a watched file.
     With several schedules, every seed is trained with each of them."""
     schedule_args: Mapping[str, Any] | tuple[str, ...] = ()
