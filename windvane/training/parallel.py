@@ -124,7 +124,6 @@ class ParallelDriver(eqx.Module):
 
     def _reached(self, network: Any, transition: Any, weights: Array) -> Array:
         """Values of the states in which episodes were truncated; they are few, so mostly none."""
-
         # A conditional of a batch must not close over arrays, not even an environment's own.
         arrays, static = eqx.partition((self, network), eqx.is_array)
 
