@@ -80,7 +80,7 @@ class PQN(Agent):
     """Share of the return that follows, rather than of the value of the state that follows."""
     learning_rate_end: float = 0.05
     """Share of the learning rate that is left in the end; it falls linearly."""
-    average_decay: float = 0.99
+    average_decay: float = 0.999
     """Decay per gradient step of the average of networks that becomes the policy."""
     conditioned: ClassVar[bool] = True
     learns_from: ClassVar[Literal["replay", "rollouts"]] = "rollouts"

@@ -26,6 +26,8 @@ class RolloutLearnerState(eqx.Module):
     online: PyTree[Array]
     average: PyTree[Array]
     optimiser: PyTree[Array]
+    updates: Int[Array, ""]
+    """Gradient steps so far."""
     loss: Float[Array, ""]
     failed: Bool[Array, ""]
 
@@ -60,6 +62,7 @@ class RolloutLearner(eqx.Module):
             online=online,
             average=online,
             optimiser=self.optimiser.init(ravel(online)[0]),
+            updates=jnp.zeros((), int),
             loss=jnp.zeros(()),
             failed=jnp.asarray(False),
         )
@@ -110,7 +113,7 @@ class RolloutLearner(eqx.Module):
             return agent.rollout_loss(unravel(parameters), part)
 
         def update(carry: Any, indices: Int[Array, " n"]) -> tuple[Any, None]:
-            parameters, average, optimiser, _, failed = carry
+            parameters, average, optimiser, count, _, failed = carry
             part = jax.tree.map(lambda leaf: leaf[indices], batch)
             value, gradient = jax.value_and_grad(loss)(parameters, part)
             updates, following = self.optimiser.update(gradient, optimiser)
@@ -118,17 +121,20 @@ class RolloutLearner(eqx.Module):
             failed = failed | ~jnp.isfinite(value + jnp.linalg.norm(gradient))
             new = optax.apply_updates(parameters, updates)
             parameters, optimiser = where(failed, (parameters, optimiser), (new, following))
-            average = average + (1.0 - agent.average_decay) * (parameters - average)
-            return (parameters, average, optimiser, value, failed), None
+            # At first the average follows closely, or it would remember the random start.
+            share = jnp.maximum(1.0 - agent.average_decay, 9.0 / (10.0 + count.astype(float)))
+            average = average + share * (parameters - average)
+            return (parameters, average, optimiser, count + 1, value, failed), None
 
         keys = jax.random.split(step_key(state.key, 1, step), agent.epochs)
         order = jax.vmap(lambda key: jax.random.permutation(key, size))(keys)
-        first = (parameters, ravel(state.average)[0], state.optimiser, state.loss, state.failed)
+        average = ravel(state.average)[0]
+        first = (
+            parameters, average, state.optimiser, state.updates, state.loss, state.failed,
+        )  # fmt: skip
         last, _ = jax.lax.scan(update, first, order.reshape(agent.epochs * agent.minibatches, -1))
-        parameters, average, optimiser, value, failed = last
-        return RolloutLearnerState(
-            state.key, unravel(parameters), unravel(average), optimiser, value, failed
-        )
+        parameters, average, *rest = last
+        return RolloutLearnerState(state.key, unravel(parameters), unravel(average), *rest)
 
     def policy_network(self, state: RolloutLearnerState, start: Any | None) -> Any:
         """The average of the networks, which is steadier than the newest."""
