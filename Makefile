@@ -6,21 +6,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT := demo-out
-DEMO := --preset quick-dst --schedule regular --steps 200000 --seeds 5
+# Half of what fast-minecart does by default, with exploration to match.
+FAST := --preset fast-minecart --steps 8388608 --epsilon-steps 5500000
+CN := --env minecart --observation features --agent cn --replay der --width 64 --steps 60000 --epsilon-steps 40000
 BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast oracle-data oracle-check study-dst study-minecart clean
 
 help:
-	@echo "make demo    train CN and MO, compare their regret, draw the front, optimal values and animations; into $(OUT)/"
+	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
 	@echo "make bench-replay  replay buffers beside morl-baselines', into results/replay.md"
 	@echo "make bench-training  training beside morl-baselines' agents, into results/training-speed.md"
 	@echo "make bench-host  the host driver beside morl-baselines' Envelope, into results/host.md"
+	@echo "make bench-fast  the fast agent on this machine, into results/fast.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
@@ -39,17 +42,22 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	@mkdir -p $(OUT)
-	@rm -rf $(OUT)/mo $(OUT)/cn
-	$(BIN)/windvane train $(DEMO) --agent mo --replay standard --out $(OUT)/mo
-	$(BIN)/windvane train $(DEMO) --agent cn --replay der --out $(OUT)/cn
-	$(BIN)/windvane compare $(OUT)/mo $(OUT)/cn --out $(OUT)/regret.png
-	$(BIN)/windvane front $(OUT)/cn --out $(OUT)/front
-	$(BIN)/windvane watch $(OUT)/cn --weights 0.7,0.3 --out $(OUT)/trained.gif
+	@rm -rf $(OUT)/fast $(OUT)/cn
+	@echo "A policy for every weight: one network on 256 environments at once, about a minute and a half on 2 cores."
+	$(BIN)/windvane train $(FAST) --out $(OUT)/fast
+	@echo "Beside it the paper's agent, CN with DER: 60,000 steps of one environment, under a minute."
+	$(BIN)/windvane train $(CN) --out $(OUT)/cn
+	$(BIN)/windvane evaluate $(OUT)/fast
+	$(BIN)/windvane evaluate $(OUT)/cn
+	$(BIN)/windvane front $(OUT)/fast --out $(OUT)/front
+	$(BIN)/windvane watch $(OUT)/fast --weights 0.8,0.1,0.1 --out $(OUT)/first-ore.gif
+	$(BIN)/windvane watch $(OUT)/fast --weights 0.1,0.8,0.1 --out $(OUT)/second-ore.gif
 	$(BIN)/windvane oracle dst --out $(OUT)
 	$(BIN)/windvane oracle minecart --out $(OUT)
 	$(BIN)/windvane render dst --weights 0.3,0.7 --out $(OUT)/dst.gif
 	$(BIN)/windvane render minecart --weights 0.2,0.3,0.5 --out $(OUT)/minecart.gif
-	@echo "The trained agents, their regret, their front, pictures and animations are in $(OUT)/:"
+	@echo "The same network drives to other mines for other weights: look at first-ore.gif and second-ore.gif in $(OUT)/."
+	@echo "The trained agents, their front, pictures and animations are there, too:"
 	@ls $(OUT)
 
 test: lint types unit
@@ -101,6 +109,12 @@ bench-host: $(BENCH)/.installed
 	    --out out/host/ours/learn-$${job%%:*}.json || exit 1; done
 	$(BENCH)/bin/python -m benchmarks.host speed --peers --out out/host/ours/speed.json
 	$(BENCH)/bin/python -m benchmarks.host page --ours out/host/ours --peers out/host/peers
+
+# Half an hour on two cores. The page shows what results/fast holds, of other machines too.
+bench-fast: $(STAMP)
+	for preset in fast-minecart fast-dst; do \
+	  $(BIN)/python -m benchmarks.fast train --preset $$preset --out results/fast/cpu-$$preset.json || exit 1; done
+	$(BIN)/python -m benchmarks.fast page
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle

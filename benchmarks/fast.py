@@ -1,7 +1,7 @@
 """The fast agent: greedy regret over all weights against the seconds it took.
 
-    python -m benchmarks.fast train --preset fast-minecart --seeds 0 1 2 3 4 --out FILE.json
-    python -m benchmarks.fast page --from FOLDER --out results/fast.md
+    python -m benchmarks.fast train --preset fast-minecart --out results/fast/cpu-fast-minecart.json
+    python -m benchmarks.fast page    # what results/fast holds, as results/fast.md
 
 Each seed is trained by itself. Seconds are those of training without compilation: the programs are
 compiled before the clock starts, and evaluations take place when it stands still. A policy is
@@ -158,7 +158,7 @@ def main() -> None:
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
     one.add_argument("--out", type=Path, required=True)
     two = commands.add_parser("page")
-    two.add_argument("--from", dest="source", type=Path, required=True)
+    two.add_argument("--from", dest="source", type=Path, default=Path("results/fast"))
     two.add_argument("--out", type=Path, default=Path("results/fast.md"))
     arguments = parser.parse_args()
     if arguments.command == "page":

@@ -124,7 +124,7 @@ def test_live_weights_and_functions() -> None:
         ({"schedule": "live:/nowhere"}, "cannot read weights such as 0.3,0.7 from /nowhere"),
         ({"env_args": {"map": "atlantis"}}, "atlantis"),
         ({"env_args": {"depth": 3}}, "env dst has no argument 'depth'"),
-        ({"num_envs": 2}, "num_envs is for Gymnasium environments, and dst is a native one"),
+        ({"num_envs": 2}, "num_envs is for Gymnasium environments and for agents that learn"),
         ({"frame_stack": 2}, "frame_stack is for Gymnasium environments"),
         ({"env": "json:loads"}, "would be imported, which runs its code"),
         ({"env": "custom:Sea"}, "was an object made in Python"),

@@ -19,10 +19,11 @@ from windvane.training.presets import PRESETS, preset_for
 OTHERS: dict[str, Any] = {
     "env": "mo:four-room-v0", "env_args": {"maze": [["x", 1]], "render": None},
     "observation": "features", "agent": "mn", "agent_args": {"kappa": 0.5, "reuse": "partial"},
-    "replay": "sel", "replay_args": {"trajectories": 9}, "schedule": "regular",
+    "replay": "none", "replay_args": {"trajectories": 9}, "schedule": "regular",
     "schedule_args": {"every": 3}, "seeds": (7, 2), "precision": "float32", "num_envs": 2,
     "vector_mode": "async", "frame_stack": 3, "frame_size": 84, "time_limit": 50,
-    "encoder_depth": 2, "evaluate_every": 500, "oracle": False,
+    "encoder_depth": 2, "evaluate_every": 500, "oracle": False, "rollout": 5, "dueling": False,
+    "layer_norm": True,
     "custom": {"agent": {"type": "a.B", "fingerprint": "0123"}},
 }  # fmt: skip
 
@@ -108,6 +109,9 @@ def test_presets_by_environment() -> None:
     assert [preset_for(env) for env in ("minecart", "my.module:make")] == [
         "paper-minecart", "default",
     ]  # fmt: skip
+    suited = {"minecart": "fast-minecart", "dst": "fast-dst", "mo:four-room-v0": "fast"}
+    assert {env: preset_for(env, "pqn") for env in suited} == suited
+    assert TrainConfig.for_env("dst", agent="pqn") == TrainConfig.preset("fast-dst")
     for name in PRESETS:
         assert TrainConfig.preset(name) == TrainConfig(**PRESETS[name])
     with pytest.raises(InputError, match="unknown env 'chess'"):
@@ -191,8 +195,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"steps": 1e6}, "1000000.0"),
     ({"steps": 10}, "steps must be a multiple of update_interval, 4, not 10"),
     ({"num_envs": 3}, "of num_envs, 3, and update_interval, 4, one must be a multiple"),
-    ({"num_envs": 8, "steps": 12}, "steps must be a multiple of 8, the steps of a cycle, not 12"),
-    ({"num_envs": 8192}, "num_envs must be a whole number from 1 to 4096"),
+    ({"num_envs": 8, "steps": 12}, "a multiple of 8, the steps of a cycle, such as 8, not 12"),
+    ({"num_envs": 2**17}, "num_envs must be a whole number from 1 to 65536"),
     ({"vector_mode": "thread"}, "unknown vector_mode 'thread'; choose one of: sync, async"),
     ({"frame_stack": 0}, "frame_stack"),
     ({"frame_size": 2000}, "frame_size must be a whole number from 1 to 1024, not 2000"),
@@ -248,8 +252,8 @@ def test_bad_values_are_one_sentence(
 
 
 def test_unknown_presets_and_settings() -> None:
-    with pytest.raises(InputError, match="unknown preset 'fast'; choose one of: paper-minecart"):
-        TrainConfig.preset("fast")
+    with pytest.raises(InputError, match="unknown preset 'quick'; choose one of: paper-minecart"):
+        TrainConfig.preset("quick")
     with pytest.raises(InputError, match="unknown setting 'lr'"):
         TrainConfig.preset("paper-dst", lr=1)
 

@@ -12,6 +12,7 @@ AGENTS = Registry("agent", {
     "uvfa": Entry("UVFA", f"{_HOME}uvfa:UVFA", "Scalar values, conditioned on weights."),
     "mn": Entry("MN", f"{_HOME}multi_network:MultiNetwork", "A set of policies."),
     "mo": Entry("MO", f"{_HOME}multi_objective:MultiObjectiveDQN", "Scalarised Q-learning."),
+    "naive": Entry("NAIVE", f"{_HOME}naive:Naive", "Each objective by itself."),
     "envelope": Entry(
         "Envelope", f"{_HOME}envelope:Envelope", "Envelope Q-learning, on random weights.",
         about={"preset": "envelope"},
@@ -24,5 +25,4 @@ AGENTS = Registry("agent", {
         "PQN", f"{_HOME}pqn:PQN", "One network on many environments at once, without replay.",
         about={"preset": "fast"},
     ),
-    "naive": Entry("NAIVE", f"{_HOME}naive:Naive", "Each objective by itself."),
 })  # fmt: skip

@@ -208,8 +208,12 @@ def test_cells_cannot_be_changed():
     [
         ("problem", "cart", "minecart, dst, or an import path"),
         ("schedule", "fixed", "sparse, regular"),
-        ("agent", "CN", "cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, or an import path"),
-        ("replay", "DER", "standard, der, sel, exp, or an import path"),
+        (
+            "agent",
+            "CN",
+            "cn, cn-active, cn-uvfa, uvfa, mn, mo, naive, envelope, gpi-ls, pqn, or an",
+        ),
+        ("replay", "DER", "standard, der, sel, exp, none, or an import path"),
         ("period", "first", "overall, last"),
         ("table", "results", ", ".join(COUNTS)),
     ],
