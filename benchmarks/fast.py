@@ -1,6 +1,7 @@
 """The fast agent: greedy regret over all weights against the seconds it took.
 
     python -m benchmarks.fast train --preset fast-minecart --out results/fast/cpu-fast-minecart.json
+    python -m benchmarks.fast scale --out results/fast/scale-cpu.json
     python -m benchmarks.fast page    # what results/fast holds, as results/fast.md
 
 Each seed is trained by itself. Seconds are those of training without compilation: the programs are
@@ -13,6 +14,7 @@ import argparse
 import json
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,17 @@ import jax
 import numpy as np
 
 from benchmarks.replay import table
+from windvane.envs.minecart import Minecart
+from windvane.envs.minecart_config import MinecartConfig
 from windvane.evaluation import evaluate
 from windvane.machine import usable_cores, use_compilation_cache
 from windvane.policy import Policy
 from windvane.runs.runner import chunks
-from windvane.training.build import Training, build
+from windvane.training.build import Training, build, describe_custom
 from windvane.training.config import TrainConfig
 
 WEIGHTS = 1_000
+SCALES = {"num_envs": (64, 1024, 4096), "width": (64, 256, 512), "objectives": (2, 4, 6)}
 EPISODES = {"minecart": 32, "dst": 1}
 """Greedy episodes per weight vector; Minecart's ore is random."""
 
@@ -102,12 +107,54 @@ def train(arguments: argparse.Namespace) -> None:
         arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
+def scale(arguments: argparse.Namespace) -> None:
+    """Steps per second of `fast-minecart` with one size changed at a time."""
+    use_compilation_cache()
+    base = {"num_envs": 256, "width": 128, "objectives": 3}
+    variants = [base | {name: value} for name, values in SCALES.items() for value in values]
+    rows: list[dict[str, Any]] = []
+    for sizes in [base, *(one for one in variants if one != base)]:
+        envs, cycles = sizes["num_envs"], max(8192 // sizes["num_envs"], 1)
+        steps = 32 * envs * cycles
+        config = TrainConfig.preset(
+            "fast-minecart", num_envs=envs, width=sizes["width"], steps=steps, chunk=steps,
+            oracle=False, schedule="random",
+        ).resolved()  # fmt: skip
+        # Another instance for all, so that objectives alone differ.
+        instance = MinecartConfig.random(jax.random.key(0), num_ores=sizes["objectives"] - 1)
+        world = Minecart(instance, observation="features")
+        training = build(replace(config, **describe_custom({"env": world})), env=world)
+        session = training.session()
+        session.begin(None, 0)
+        seconds = []
+        for _ in range(4):  # the first compiles
+            began = time.perf_counter()
+            session.advance(0, steps, True, lambda: False)
+            seconds.append(time.perf_counter() - began)
+        rows.append(sizes | {"steps_per_second": steps / min(seconds[1:])})
+        print(rows[-1], flush=True)
+    found = {
+        "rows": rows, "device": str(jax.devices()[0].device_kind), "cores": usable_cores(),
+        "jax": jax.__version__,
+    }  # fmt: skip
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def page(arguments: argparse.Namespace) -> None:
     """All measurements as one page."""
     parts = [TITLE]
     heads = ("seed", "steps", "seconds", "mean regret", "99% of weights below", "worst weight",
              "episodes that never end")  # fmt: skip
-    for path in sorted(arguments.source.glob("*.json")):
+    for path in sorted(arguments.source.glob("scale-*.json")):
+        found = json.loads(path.read_text())
+        place = found["device"] if found["device"] != "cpu" else f"{found['cores']} cores"
+        parts.append(f"## How the time grows, {place}\n\n{SCALING}")
+        parts.append(table(("environments", "units wide", "objectives", "steps/s"), [
+            [str(row["num_envs"]), str(row["width"]), str(row["objectives"]),
+             f"{row['steps_per_second']:,.0f}"] for row in found["rows"]
+        ]))  # fmt: skip
+    for path in sorted(arguments.source.glob("[!s]*.json")):
         found = json.loads(path.read_text())
         config = found["config"]
         last = max(row["step"] for row in found["rows"])
@@ -140,6 +187,11 @@ those of training, without compilation and evaluation. First every seed at the e
 over seeds on the way, where at most four episodes per weight vector are played."""
 
 
+SCALING = """\
+`fast-minecart` with one size changed at a time: steps of all environments per second, learning \
+included, the best of three chunks (`python -m benchmarks.fast scale`)."""
+
+
 def _line(row: dict[str, Any]) -> list[str]:
     return [
         str(row["seed"]), f"{row['step']:,}", f"{row['seconds']:.1f}", f"{row['mean']:.4f}",
@@ -157,13 +209,15 @@ def main() -> None:
     one.add_argument("--looks", type=int, default=8, help="evaluations on the way")
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
     one.add_argument("--out", type=Path, required=True)
+    three = commands.add_parser("scale")
+    three.add_argument("--out", type=Path, required=True)
     two = commands.add_parser("page")
     two.add_argument("--from", dest="source", type=Path, default=Path("results/fast"))
     two.add_argument("--out", type=Path, default=Path("results/fast.md"))
     arguments = parser.parse_args()
     if arguments.command == "page":
         return page(arguments)
-    return train(arguments)
+    return scale(arguments) if arguments.command == "scale" else train(arguments)
 
 
 if __name__ == "__main__":

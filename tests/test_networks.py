@@ -19,7 +19,9 @@ from windvane.networks import (
     DuelingHead,
     FeatureEncoder,
     FrameEncoder,
+    PlainHead,
     QNetwork,
+    activate,
     convolution_plan,
     glorot,
 )
@@ -360,3 +362,49 @@ def test_categories_become_one_hot_vectors() -> None:
     assert encoder.frame_shape == (2,)
     seen = jnp.asarray([[0, 2], [1, 0]], jnp.int32)
     assert np.array_equal(encoder(seen), [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0]])
+
+
+def normalised(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def activated(x: np.ndarray, layer_norm: bool) -> np.ndarray:
+    return leaky(normalised(x) if layer_norm else x)
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("conditions", [0, 2])
+def test_the_plain_head_is_dense_layers_on_features_and_weights(
+    conditions: int, layer_norm: bool
+) -> None:
+    head = PlainHead.make(jax.random.key(0), 5, 8, 2, 3, 2, conditions, layer_norm)
+    keys = jax.random.split(jax.random.key(1))
+    features, weights = jax.random.normal(keys[0], (4, 5)), jax.random.uniform(keys[1], (4, 6, 2))
+    found = np.asarray(head(features, weights))
+    first = np.asarray(head.features.kernel)
+    for n, m in ((0, 0), (3, 5)):
+        x = np.asarray(features[n]) @ first
+        if head.weights is not None:
+            x = x + np.asarray(weights[n, m]) @ np.asarray(head.weights)
+        x = activated(x, layer_norm)
+        x = activated(x @ np.asarray(head.layers[0].kernel), layer_norm)
+        expected = (x @ np.asarray(head.values.kernel)).reshape(3, 2)
+        np.testing.assert_allclose(found[n, m], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_of_observations_is_many_calls() -> None:
+    spec = EnvSpec(3, ("one", "other"), FrameSpec((2,), "float32", (0.0,) * 2, (1.0,) * 2), 2)
+    for changes in ({}, {"dueling": False, "layer_norm": True}):
+        network = Architecture(width=8, depth=2, **changes).build(spec, 2, True, jax.random.key(0))
+        keys = jax.random.split(jax.random.key(1))
+        seen, weights = jax.random.uniform(keys[0], (5, 4)), jax.random.uniform(keys[1], (5, 2))
+        found = network.batch(seen, weights)
+        for n in range(5):
+            np.testing.assert_allclose(found[n], network(seen[n], weights[n]), rtol=2e-5, atol=1e-6)
+
+
+def test_normalisation_does_not_change_with_the_scale_of_a_layer() -> None:
+    x = jax.random.normal(jax.random.key(0), (7, 32))
+    np.testing.assert_allclose(activate(100 * x, True), activate(x, True), atol=2e-4)
+    half = activate(x.astype(jnp.bfloat16), True)
+    assert half.dtype == jnp.bfloat16

@@ -13,6 +13,7 @@ from windvane.schedules import (
     ChosenWeights,
     FixedWeights,
     OneOf,
+    RandomWeights,
     RegularChanges,
     SparseChanges,
     WeightSchedule,
@@ -26,6 +27,7 @@ SEQUENCE = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5]]
 SCHEDULES = {
     "sparse": SparseChanges(3, 50),
     "regular": RegularChanges(3),
+    "random": RandomWeights(3),
     "fixed": FixedWeights([0.2, 0.3, 0.5]),
     "sequence": WeightSequence(SEQUENCE, every=2),
     "cycle": WeightSequence(SEQUENCE, every=7, unit="steps", repeat=True),
@@ -148,6 +150,18 @@ def test_sparse_changes_wait_for_an_episode_to_begin():
     changed = np.flatnonzero(np.abs(np.diff(rows, axis=0)).sum(1)) + 1
     # Changes fall due at 100, 200 and 300: the episodes from 115, 207 and 322 are the first after.
     assert starts[changed].tolist() == [115, 207, 322]
+
+
+# --- RandomWeights
+
+
+def test_random_weights_are_new_in_every_episode_and_at_no_other_time():
+    schedule = RandomWeights(3)
+    drawn = answers(schedule, 1, np.arange(200), np.zeros(200, int))
+    assert len(np.unique(drawn.round(6), axis=0)) == 200
+    assert np.abs(drawn.mean(0) - 1 / 3).max() < 0.06
+    np.testing.assert_array_equal(answer(schedule, 1, 7, 0), answer(schedule, 1, 7, 999))
+    assert not np.array_equal(answer(schedule, 1, 7, 0), answer(schedule, 2, 7, 0))
 
 
 # --- RegularChanges

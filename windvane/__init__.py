@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from windvane.runs.runner import resume, train
     from windvane.schedules import (
         FixedWeights,
+        RandomWeights,
         RegularChanges,
         SparseChanges,
         WeightSchedule,
@@ -51,6 +52,7 @@ __all__ = [
     "MinecartConfig",
     "PixelObservations",
     "Policy",
+    "RandomWeights",
     "RegularChanges",
     "Renderable",
     "ReplayBuffer",
@@ -84,6 +86,7 @@ _HOMES = {
     "MinecartConfig": "windvane.envs.minecart_config",
     "PixelObservations": "windvane.envs.environment",
     "Policy": "windvane.policy",
+    "RandomWeights": "windvane.schedules",
     "RegularChanges": "windvane.schedules",
     "Renderable": "windvane.envs.environment",
     "ReplayBuffer": "windvane.replay.buffer",
