@@ -168,9 +168,11 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
     return figure
 
 
-def utility_curves(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) -> Figure:
-    """Utility over the steps: the mean of the episodes that ended in each of `bins` intervals, and
-    of a training's runs, with a band of one standard error where there are several.
+def mean_curves(
+    trainings: dict[str, dict[str, np.ndarray]], column: str = "utility", bins: int = 50
+) -> Figure:
+    """Utility or regret over the steps: the mean of the episodes that ended in each of `bins`
+    intervals, and of a training's runs, with a band of one standard error where there are several.
     """
     figure = Figure(figsize=(7, 4.5))
     axes = figure.add_subplot()
@@ -181,7 +183,7 @@ def utility_curves(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) 
             mask = records["run"] == run
             interval = np.searchsorted(edges, records["step"][mask], side="left") - 1
             count = np.bincount(interval, minlength=bins)
-            total = np.bincount(interval, records["utility"][mask], minlength=bins)
+            total = np.bincount(interval, records[column][mask], minlength=bins)
             curves.append(np.where(count > 0, total / np.maximum(count, 1), np.nan))
         table = np.asarray(curves)
         known = np.isfinite(table)
@@ -197,7 +199,7 @@ def utility_curves(trainings: dict[str, dict[str, np.ndarray]], bins: int = 50) 
             band = (mean - error, mean + error)
             axes.fill_between(middle, *band, color=line.get_color(), alpha=0.2, linewidth=0)
     axes.set_xlabel("steps")
-    axes.set_ylabel("mean utility of episodes (discounted and scaled)")
+    axes.set_ylabel(f"mean {column} of episodes (discounted and scaled)")
     axes.legend(frameon=False)
     return figure
 

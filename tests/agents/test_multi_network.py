@@ -16,6 +16,7 @@ from windvane.agents.multi_network import MultiNetwork, admit, best_policy
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.errors import InputError
 from windvane.networks import Architecture
+from windvane.spec import EnvSpec, FrameSpec
 
 ROOM, MOST = 4, 30
 
@@ -151,3 +152,12 @@ def test_bad_settings_are_refused(wrong: dict[str, Any]) -> None:
         InputError if "reuse" not in wrong else Exception, match=r"half|max_policies|kappa"
     ):
         MultiNetwork(**wrong)
+
+
+@pytest.mark.parametrize("dueling", [True, False])
+def test_a_saved_set_has_values_of_every_objective(dueling: bool) -> None:
+    spec = EnvSpec(4, ("one", "other"), FrameSpec((3,), "float32", (0.0,) * 3, (1.0,) * 3), 1)
+    architecture = Architecture(width=4, depth=1, dueling=dueling)
+    network = architecture.build(spec, 2, False, jax.random.key(0))
+    template = MultiNetwork().policy_template(network, {"policies": 3})
+    assert template.values.shape == (3, 2)

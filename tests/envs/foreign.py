@@ -77,3 +77,19 @@ class Raising(Walk):
 
 class ListObservation(Walk):
     observation_space = gymnasium.spaces.Sequence(Discrete(2))
+
+
+class BrokenCopy(Walk):
+    """Works, but no copy of it does."""
+
+    broken = False
+
+    def __deepcopy__(self, memo: Any) -> "BrokenCopy":
+        copy = type(self)()
+        copy.broken = True
+        return copy
+
+    def step(self, action: Any) -> Any:
+        if self.broken:
+            raise RuntimeError("the copy is broken")
+        return super().step(action)

@@ -185,3 +185,12 @@ def test_the_content_of_diverse_buffers_is_of_episodes_that_were_played(finished
         recent = held[content["diverse"][mine] == 0]
         np.testing.assert_allclose(recent, returns[-len(recent) :], atol=1e-5)
         assert (content["diverse"][mine] == 1).any()
+
+
+def test_no_part_is_written_for_no_steps(tmp_path: Path) -> None:
+    """An environment may fail at the first step after a checkpoint, and again when resumed."""
+    writer = RecordWriter(tmp_path, 40)
+    writer.add({"step": np.zeros(0, np.int32)})
+    writer.write(40)
+    assert not list((tmp_path / "records").iterdir())
+    RecordWriter(tmp_path, 40)

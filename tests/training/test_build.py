@@ -122,6 +122,12 @@ def test_live_weights_and_functions() -> None:
         ({"schedule": "0.5,0.5", "schedule_args": {"every": 3}}, "take no arguments"),
         ({"schedule": "0.2,0.3,0.5"}, "is for 3 objectives, and the environment has 2"),
         ({"schedule": "live:/nowhere"}, "cannot read weights such as 0.3,0.7 from /nowhere"),
+        ({"schedule": "chosen"}, "for agents that choose weights, such as gpi-ls, and cn does not"),
+        ({"agent": "gpi-ls", "agent_args": {"iteration_steps": 10}}, "chunk must be at most 10"),
+        (
+            {"agent": "gpi-ls", "schedule": "chosen", "agent_args": {"max_weights": 99}},
+            "may choose 99: set schedule_args capacity=99",
+        ),
         ({"env_args": {"map": "atlantis"}}, "atlantis"),
         ({"env_args": {"depth": 3}}, "env dst has no argument 'depth'"),
         ({"num_envs": 2}, "num_envs is for Gymnasium environments and for agents that learn"),

@@ -122,6 +122,21 @@ def test_an_environment_that_goes_wrong_loses_nothing(
     assert records["length"].tolist() == [10, 10]
 
 
+def test_an_environment_that_goes_wrong_in_a_later_run_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the copy is broken") as caught:
+        trained(foreign.BrokenCopy(), seeds=2, out=tmp_path / "run")
+    assert "\n" not in str(caught.value)
+
+
+def test_copies_whose_weights_never_change() -> None:
+    """Episodes that end within a cycle enter the buffer at once, and the network acts on."""
+    result = trained(
+        "mo:deep-sea-treasure-v0", replay="der", num_envs=2, schedule="0.5,0.5", epsilon_steps=1,
+        update_interval=8,
+    )  # fmt: skip
+    assert len(result.records["step"]) > 4
+
+
 def test_an_interrupted_run_resumes_with_new_episodes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -195,6 +195,13 @@ def test_settings_that_do_not_fit(changes: Any, complaint: str) -> None:
         build(small(**changes))
 
 
+def test_arguments_come_on_top_of_those_of_the_preset() -> None:
+    args = TrainConfig.preset("fast-minecart", agent_args={"epochs": 3}).agent_args
+    assert dict(args) == {"epochs": 3, "minibatches": 32, "td_lambda": 0.75}
+    other = TrainConfig.preset("fast-minecart", agent="mn", agent_args={"kappa": 0.1}, steps=8192)
+    assert dict(other.agent_args) == {"kappa": 0.1}
+
+
 def test_objects_start_from_what_suits_their_kind() -> None:
     env = DeepSeaTreasure(observation="features")
     with pytest.raises(InputError, match="steps must be a multiple"):

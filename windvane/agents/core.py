@@ -121,7 +121,7 @@ class Agent(eqx.Module):
     conditioned: ClassVar[bool]
     """Whether the network is given the weights."""
     learns_from: ClassVar[Literal["replay", "rollouts"]] = "replay"
-    """Batches of a replay buffer, or what many environments have just been through."""
+    """Batches of a replay buffer, or what many environments have just been through (PQN alone)."""
     optimiser: ClassVar[Literal["sgd", "adam"]] = "sgd"
     """Stochastic gradient descent with Nesterov momentum, or Adam."""
     acts_with: ClassVar[tuple[str, ...]] = ("online",)

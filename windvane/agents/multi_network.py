@@ -121,7 +121,7 @@ class MultiNetwork(Agent):
         """A set of as many networks as were saved."""
         number = sizes.get("policies", 1)
         stacked = jax.tree.map(lambda leaf: jnp.zeros((number, *leaf.shape)), network)
-        return BestOfSet(stacked, jnp.zeros((number, network.head.value.bias.size)))
+        return BestOfSet(stacked, jnp.zeros((number, network.head.outputs)))
 
     def policy_sizes(self, policy: Any) -> dict[str, int]:
         """How many policies there are."""

@@ -381,8 +381,10 @@ class Compare:
             ("training", "runs", "all episodes", "last quarter", "relative to first"),
             rows,
         )
-        draw = plots.cumulative_regret if known else plots.utility_curves
-        say(console, f"written: {plots.save(draw(curves), self.out)}")
+        # Of many environments some are recorded, so that their regrets add up to nothing.
+        add_up = known and not any(config.rollout for config in configs)
+        figure = plots.cumulative_regret(curves) if add_up else plots.mean_curves(curves, column)
+        say(console, f"written: {plots.save(figure, self.out)}")
 
 
 def _named(progress: Callable[[str, int, int], None], run: str) -> Callable[[str, int, int], None]:

@@ -15,7 +15,7 @@ from windvane.cli.printing import mean, number, print_table, unit
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.progress import say
 from windvane.registry import Arguments
-from windvane.training.config import TrainConfig
+from windvane.training.config import TrainConfig, with_preset_args
 from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
     HostSettings,
@@ -57,8 +57,9 @@ class TaskOptions(Task):
     replay_args: PartArguments = ()
     """Arguments of the replay rule, such as trajectories=500 for der."""
     schedule: tuple[str, ...] = ("sparse",)
-    """How weights change: sparse, regular, random, live:FILE, module:factory, or 0.3,0.7.
-    random draws new weights for every episode; 0.3,0.7 are fixed weights.
+    """How weights change: sparse, regular, random, chosen, live:FILE, module:factory, or 0.3,0.7.
+    random draws new weights for every episode; chosen leaves them to an agent such as gpi-ls.
+    0.3,0.7 are fixed weights.
     live:FILE takes the weights from a watched file.
     With several schedules, every seed is trained with each of them."""
     schedule_args: PartArguments = ()
@@ -101,9 +102,9 @@ class Train:
         if self.preset is not None:
             TrainConfig.preset(self.preset)
         groups = (getattr(self, field.name) for field in fields(self)[: len(_GROUPS)])
-        return TrainConfig(
-            **{name: value for group in groups for name, value in vars(group).items()}
-        )
+        settings = {name: value for group in groups for name, value in vars(group).items()}
+        preset = self.preset or preset_for(self.task.env, self.task.agent)
+        return TrainConfig(**with_preset_args(preset, settings))
 
     def run(self, console: Console) -> None:
         """Train and print the outcome."""

@@ -43,7 +43,7 @@ class HostEnvs:
     ):
         """Make the copies; raise InputError if an agent cannot be trained on them."""
         self.name, self.num_envs = world.name, num_envs
-        self._copies = _make_copies(world, num_envs, vector_mode)
+        self._copies = _make_copies(world, num_envs, vector_mode, time_limit)
         self._time_limit = time_limit
         action_space = self._copies.action_space
         self._first_action = _check_actions(world.name, action_space)
@@ -121,7 +121,7 @@ class HostEnvs:
     def _check_rewards(self, rewards: Any) -> np.ndarray:
         objectives = self.spec.num_objectives
         try:
-            array = np.asarray(rewards, np.float32)
+            array = np.array(rewards, np.float32)  # the environment may use its own again
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"the env {self.name} returned rewards that are not vectors of {objectives} "
@@ -218,7 +218,7 @@ class _VectorEnv:
             starts[index] = frames[index]
             frames[index] = infos["final_obs"][index]
         truncated = np.asarray(truncated) & ~np.asarray(terminated)
-        return frames, rewards, np.asarray(terminated), truncated, starts
+        return frames, rewards, np.array(terminated), truncated, starts
 
     def close(self) -> None:
         self.env.close()
@@ -235,13 +235,16 @@ def _rows(observations: Any, number: int) -> list[Any]:
     return list(observations)
 
 
-def _make_copies(world: GymnasiumEnv, num_envs: int, vector_mode: str) -> Any:
+def _make_copies(
+    world: GymnasiumEnv, num_envs: int, vector_mode: str, time_limit: int | None
+) -> Any:
     if world.first is not None and hasattr(world.first, "num_envs"):
         return _VectorEnv(world.first, num_envs, world.name)
     from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
     if vector_mode == "sync":
-        if num_envs > 1 and world.make_vector is not None:
+        # A vector environment of its own cannot be truncated from outside.
+        if num_envs > 1 and world.make_vector is not None and time_limit is None:
             return _VectorEnv(world.make_vector(num_envs), num_envs, world.name, world.first)
         return _EnvList(world, num_envs)
 

@@ -14,9 +14,9 @@ class Hyperparameters:
     gamma: float = 0.98
     """Discount factor."""
     learning_rate: float = 0.02
-    """Learning rate of stochastic gradient descent."""
+    """Learning rate of the optimiser."""
     momentum: float = 0.9
-    """Nesterov momentum coefficient."""
+    """Nesterov momentum coefficient, or Adam's b1 for agents that use Adam."""
     clip_norm: float = 1.0
     """Global norm that gradients are clipped to."""
     epsilon_start: float = 1.0

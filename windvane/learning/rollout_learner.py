@@ -83,10 +83,10 @@ class RolloutLearner(eqx.Module):
         """
         number = len(weights)
         greedy, values = self.agent.greedy(state.online, observations, weights)
-        explore_key, action_key = jax.random.split(step_key(state.key, 0, step))
-        exploring = jax.random.uniform(explore_key, (number,)) < self.epsilon(step)
-        anything = jax.random.randint(action_key, (number,), 0, self.spec.num_actions)
-        return jnp.where(exploring, anything, greedy), values
+        epsilon_key, action_key = jax.random.split(step_key(state.key, 0, step))
+        epsilon_draw = jax.random.uniform(epsilon_key, (number,))
+        random_action = jax.random.randint(action_key, (number,), 0, self.spec.num_actions)
+        return jnp.where(epsilon_draw < self.epsilon(step), random_action, greedy), values
 
     def values(
         self,

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from windvane.agents.core import Evaluate
+from windvane.envs.environment import Environment
 from windvane.evaluation import evaluate
 from windvane.policy import Policy
 from windvane.training.build import Training
@@ -33,10 +34,11 @@ def _evaluator(training: Training, config: TrainConfig) -> Evaluate:
         network: Any, weights: Float[np.ndarray, "n objectives"], episodes: int
     ) -> Float[np.ndarray, "n objectives"]:
         policy = Policy(learner.spec, learner.agent, network, config, seed, world=training.world)
-        number = len(weights)
-        # Every number of episodes is compiled anew, so there are powers of two alone.
-        padding = np.repeat(weights[-1:], (1 << (number - 1).bit_length()) - number, axis=0)
-        rows = np.concatenate([weights, padding])
+        number, rows = len(weights), weights
+        if isinstance(training.world, Environment):
+            # Every number of episodes is compiled anew, so there are powers of two alone.
+            padding = np.repeat(weights[-1:], (1 << (number - 1).bit_length()) - number, axis=0)
+            rows = np.concatenate([weights, padding])
         played = evaluate(policy, rows, episodes=episodes, seed=seed, oracle=False)
         return played.returns.mean(1)[:number]
 

@@ -124,7 +124,7 @@ class RecordWriter:
 
     def write(self, step: int) -> None:
         """Write what came since the last part, up to `step`; call it before the checkpoint."""
-        if not self._tables:
+        if not self._tables or step == self._from:
             return
         name = f"steps-{self._from:012d}-{step:012d}.parquet"
         write_table(self._folder / name, concatenate(self._tables))

@@ -224,7 +224,7 @@ class _Run:
                 writer.add(rows)
                 show(step, rows)
                 if failure is None:
-                    iterate_agent(self.training, session, start, step)
+                    failure = self._iterate(session, start, step)
                 self.greedy.consider(session, start, step)
                 due = time.monotonic() - saved_at >= self.config.checkpoint_seconds
                 if self.folder is not None and (due or stop.asked or failure or step == steps):
@@ -253,7 +253,7 @@ class _Run:
 
     def _advance(
         self, session: Session, start: int, chunk: Chunk, stop: StopRequest
-    ) -> tuple[StepInfo, EnvironmentFailedError | None]:
+    ) -> tuple[StepInfo, InputError | None]:
         try:
             infos = session.advance(start, chunk.stop, chunk.learning, lambda: stop.asked)
         except EnvironmentFailedError as failure:
@@ -261,6 +261,14 @@ class _Run:
         except KeyboardInterrupt:
             raise TrainingStopped(self._resume_hint(None)) from None
         return infos, None
+
+    def _iterate(self, session: Session, start: int, stop: int) -> InputError | None:
+        """What the agent does between chunks; what fails then must not lose the chunk."""
+        try:
+            iterate_agent(self.training, session, start, stop)
+        except InputError as error:
+            return error
+        return None
 
     def _resume_hint(self, step: int | None) -> str:
         at = "stopped at once" if step is None else f"stopped at step {step:,}"

@@ -32,6 +32,7 @@ from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.setup import ReplaySetup
 from windvane.schedules import (
     LIVE,
+    ChosenWeights,
     OneOf,
     ScheduleSetup,
     WeightSchedule,
@@ -46,7 +47,7 @@ from windvane.training.host import HostDriver
 from windvane.training.host_loop import WeightSource
 from windvane.training.host_rollouts import HostRolloutDriver
 from windvane.training.host_session import HostSession
-from windvane.training.parallel import ParallelDriver
+from windvane.training.parallel import RECORDED, ParallelDriver
 from windvane.training.session import Session
 
 REPLAY_BYTES_LIMIT = 32 * 2**30
@@ -125,6 +126,7 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
     learner = _learner(config, spec, codec, agent, replay)
     _check_memory(config, spec, world)
     schedule = _schedule(config, spec, custom, "schedule" in trusted)
+    _check_choices(config, agent, schedule)
     return Training(config, world, learner, schedule)
 
 
@@ -142,7 +144,9 @@ def _learner(
     if replay is not None:
         return Learner(spec, agent, replay, codec, architecture, hyperparameters)
     if not isinstance(agent, PQN):
-        raise InputError(f"the agent {config.agent} cannot learn from rollouts")
+        raise InputError(
+            f"an agent that learns from rollouts must be a PQN, and {config.agent} is not"
+        )
     if config.cycle_steps % agent.minibatches:
         raise InputError(
             f"minibatches must divide {config.cycle_steps}, the steps of a rollout in all "
@@ -151,6 +155,29 @@ def _learner(
     updates = config.steps // config.cycle_steps * agent.epochs * agent.minibatches
     total = jnp.asarray(updates, jnp.float32)
     return RolloutLearner(spec, agent, architecture, hyperparameters, total)
+
+
+def _check_choices(config: TrainConfig, agent: Agent, schedule: WeightSource) -> None:
+    """Complain about weights that nobody chooses, or that there is no room for."""
+    every = agent.iteration_interval
+    if every is not None and config.chunk > every:
+        raise InputError(
+            f"chunk must be at most {every:,}, the steps between two choices of weights of the "
+            f"agent {config.agent}, not {config.chunk:,}"
+        )
+    if not isinstance(schedule, ChosenWeights):
+        return
+    if every is None:
+        raise InputError(
+            f"the schedule chosen is for agents that choose weights, such as gpi-ls, and "
+            f"{config.agent} does not"
+        )
+    room, needed = len(schedule.vectors), getattr(agent, "max_weights", 0)
+    if needed > room:
+        raise InputError(
+            f"the schedule chosen holds {room} weight vectors and the agent {config.agent} may "
+            f"choose {needed}: set schedule_args capacity={needed}"
+        )
 
 
 def open_world(config: TrainConfig, env: Any = None, *, trusted: bool = False) -> World:
@@ -286,6 +313,8 @@ def _schedule(
 def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
     # Of every step: weights, returns, and four numbers more.
     per_step = 4 * (2 * spec.num_objectives + 4) * len(config.runs)
+    if config.rollout and isinstance(world, Environment):  # of few environments
+        per_step = max(per_step * min(RECORDED, config.num_envs) // config.num_envs, 1)
     for name in ("chunk", "learning_starts"):
         steps = min(getattr(config, name), config.steps)
         if steps * per_step > CHUNK_BYTES_LIMIT:

@@ -35,7 +35,7 @@ MAX_SCHEDULES = 100
 SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
-_ADDED_LATER = ("rollout", "dueling", "layer_norm")
+ADDED_LATER = ("rollout", "dueling", "layer_norm")
 """Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
@@ -178,7 +178,7 @@ class TrainConfig(Settings):
         known = {field.name for field in fields(TrainConfig)}
         for change in changes:
             choose("setting", change, sorted(known))
-        return TrainConfig(**(PRESETS[name] | changes))
+        return TrainConfig(**(PRESETS[name] | with_preset_args(name, changes)))
 
     @staticmethod
     def for_env(env: str, **changes: Any) -> "TrainConfig":
@@ -218,7 +218,7 @@ class TrainConfig(Settings):
             config = TrainConfig(**rest)
         except InputError as error:
             raise InputError(f"{source}: {error}") from error
-        missing = sorted(known - set(rest) - set(_ADDED_LATER))
+        missing = sorted(known - set(rest) - set(ADDED_LATER))
         if missing and form == FORMAT:
             raise InputError(f"{source} lacks the setting {missing[0]!r}")
         return config
@@ -227,6 +227,18 @@ class TrainConfig(Settings):
     def load(path: str | Path) -> "TrainConfig":
         """Read a JSON file."""
         return TrainConfig.from_json(read_json(Path(path)), str(path))
+
+
+def with_preset_args(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings, with the preset's arguments of each part that is the preset's own; arguments that
+    are given come on top.
+    """
+    base, found = PRESETS[preset], dict(settings)
+    for part in PARTS:
+        name = f"{part}_args"
+        if name in base and name in found and found.get(part, base.get(part)) == base.get(part):
+            found[name] = {**base[name], **Arguments(found[name], name)}
+    return found
 
 
 def _from_format_1(values: dict[str, Any]) -> dict[str, Any]:

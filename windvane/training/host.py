@@ -181,3 +181,5 @@ class HostRun(HostLoop):
                 for first in range(0, len(rows), STAGED):
                     self._leaves = self._programs.add(self._leaves, rows[first : first + STAGED])
                 rows.clear()
+                # The arrays before were donated.
+                self._acting = self._programs.acting(self._leaves)

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 
 from windvane.agents.core import Iteration, Networks
 from windvane.envs.host import HostEnvs
+from windvane.errors import InputError
 from windvane.training.fused import StepInfo
 from windvane.training.host import HostDriver, HostRun
 from windvane.training.host_loop import EnvironmentFailedError, HostLoop
@@ -63,8 +64,8 @@ class HostSession(Session):
             try:
                 infos = run.advance(stop, asked)
             except EnvironmentFailedError as error:
-                if number:
-                    raise
+                if number:  # the runs before it are ahead, so that nothing of this chunk counts
+                    raise InputError(str(error)) from error
                 infos, failure = error.infos, error
             if number == 0:
                 stop = run.step

@@ -102,6 +102,8 @@ GPI_LS: dict[str, Any] = ENVELOPE | {
     "priority_exponent": 0.0,
 }
 
+DST_REWARDS: dict[str, Any] = {"env": "dst", "gamma": 0.95, "reward_scale": 0.01}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "paper-minecart": {},
     "paper-dst": PAPER_DST,
@@ -121,7 +123,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "chunk": 500,
     },
     "envelope": ENVELOPE,
+    "envelope-dst": ENVELOPE | DST_REWARDS,
     "gpi-ls": GPI_LS,
+    "gpi-ls-dst": GPI_LS | DST_REWARDS,
     "fast": FAST | {"steps": 2**20},
     "fast-minecart": FAST_MINECART,
     "fast-minecart-gpu": FAST_MINECART

@@ -32,7 +32,7 @@ from windvane.files import atomic_write, file_lock, make_folder, write_new
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
 from windvane.runs.tables import Records
-from windvane.training.config import PARTS, TrainConfig
+from windvane.training.config import ADDED_LATER, PARTS, TrainConfig
 
 WORK = "work"
 ELAPSED = ".seconds"
@@ -54,7 +54,14 @@ class Job:
         """Readable, and unique."""
         config = self.config
         names = slug(f"{config.env}-{config.agent}-{config.replay}")
-        return f"{names}-{short_hash(config.to_json())}"
+        defaults = TrainConfig().to_json()
+        # Without settings that came later, so that a job keeps its name.
+        values = {
+            name: value
+            for name, value in config.to_json().items()
+            if name not in ADDED_LATER or value != defaults[name]
+        }
+        return f"{names}-{short_hash(values)}"
 
     def path(self, store: Store) -> Path:
         """The file of the job while it is under way; its training folder has the same stem."""
