@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 from benchmarks.replay import table
+from windvane.agents import AGENTS
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import MinecartConfig
 from windvane.evaluation import evaluate
@@ -100,7 +101,7 @@ def train(arguments: argparse.Namespace) -> None:
             "preset": arguments.preset, "together": arguments.together, "rows": rows,
             "config": config.to_json(), "device": str(jax.devices()[0].device_kind),
             "cores": usable_cores(), "machine": platform.machine(), "jax": jax.__version__,
-            "compiling": first,
+            "compiling": first, "note": arguments.note,
         }  # fmt: skip
         # After every seed: an interruption loses only the one in progress.
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
@@ -165,6 +166,8 @@ def page(arguments: argparse.Namespace) -> None:
             f"{config['num_envs']:,} environments, {config['width']} units wide, jax "
             f"{found['jax']}; compilation with the first chunk {found['compiling']:.0f} s."
             + (" All seeds in one program: seconds are those of all." if found["together"] else "")
+            + (f" {found['note']}" if found.get("note") else "")
+            + _changes(found["preset"], config)
         )
         parts.append(table(heads, lines))
         curve = sorted({row["step"] for row in found["rows"]})
@@ -177,6 +180,18 @@ def page(arguments: argparse.Namespace) -> None:
     print(f"written: {arguments.out}")
 
 
+def _changes(preset: str, config: dict[str, Any]) -> str:
+    """The settings that were not the preset's of today."""
+    usual = TrainConfig.preset(preset).to_json()
+    names = [name for name in config if name not in ("seeds", "precision")]
+    changed = {name: config[name] for name in names if config[name] != usual[name]}
+    agents = [AGENTS.make(one["agent"], one["agent_args"]) for one in (config, usual)]
+    if agents[0] == agents[1]:  # defaults that were written out
+        changed.pop("agent_args", None)
+    listed = ", ".join(f"{name} {json.dumps(value)}" for name, value in changed.items())
+    return f" Settings other than the preset's: `{listed}`." if listed else ""
+
+
 TITLE = """\
 # The fast agent
 
@@ -184,7 +199,8 @@ TITLE = """\
 weight vectors (32 episodes each on Minecart, whose ore is random). Regret is discounted and \
 scaled as in training; "worst" is the weight vector with the largest mean regret. Seconds are \
 those of training, without compilation and evaluation. First every seed at the end, then means \
-over seeds on the way, where at most four episodes per weight vector are played."""
+over seeds on the way, where one to four episodes per weight vector are played, the same for \
+all."""
 
 
 SCALING = """\
@@ -208,6 +224,7 @@ def main() -> None:
     one.add_argument("--together", action="store_true", help="all seeds in one program")
     one.add_argument("--looks", type=int, default=8, help="evaluations on the way")
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
+    one.add_argument("--note", default="", help="what a reader should know of the machine")
     one.add_argument("--out", type=Path, required=True)
     three = commands.add_parser("scale")
     three.add_argument("--out", type=Path, required=True)
