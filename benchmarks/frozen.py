@@ -120,11 +120,11 @@ TITLE = """\
 
 `python -m benchmarks.frozen RUN_FOLDER`. {policies} policies of the agent `{agent}` ({env}, \
 {observation}, {steps:,} steps each), frozen and greedy, for 1,000,000 steps under the paper's \
-weight changes; {seeds} seeds, means over episodes with 95% intervals (Student). Beside them CN + \
-DER while it learns (overall / last quarter, from results/paper, on pixels). This compares no \
-agents: the frozen policies have seen many times as many steps before the first of these, in a \
-simulator of the very world they are judged in, and do not explore. It says what training in \
-advance is worth."""
+weight changes; {seeds} seeds of the weights, means over episodes with 95% intervals (Student) \
+that say nothing of policies other than these. Beside them CN + DER while it learns (overall / \
+last quarter, from results/paper, on pixels). This compares no agents: the frozen policies have \
+seen many times as many steps before the first of these, in a simulator of the very world they are \
+judged in, and do not explore. It says what training in advance is worth."""
 
 
 if __name__ == "__main__":
