@@ -99,16 +99,16 @@ bench-replay: $(BENCH)/.installed
 bench-training: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.training --out results/training-speed.md
 
-# Envelope takes about ten minutes per environment and seed on two cores.
+# Envelope takes about seven minutes per seed on four-room, and half an hour on Minecart.
 bench-host: $(BENCH)/.installed
-	for seed in 0 1 2; do for job in four-room-v0:20000 minecart-v0:10000; do \
+	for seed in 0 1 2; do for job in four-room-v0:20000 minecart-v0:100000; do \
 	  $(BENCH)/bin/python -m benchmarks.host_peers --settings scaled --env $${job%%:*} \
-	    --steps $${job##*:} --seed $$seed --out out/host/peers/$${job%%:*}-$$seed.json || exit 1; done; done
-	for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:10000; do \
+	    --steps $${job##*:} --seed $$seed --out results/host/peers/$${job%%:*}-$$seed.json || exit 1; done; done
+	for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:100000; do \
 	  $(BENCH)/bin/python -m benchmarks.host learn --env mo:$${job%%:*} --steps $${job##*:} \
-	    --out out/host/ours/learn-$${job%%:*}.json || exit 1; done
-	$(BENCH)/bin/python -m benchmarks.host speed --peers --out out/host/ours/speed.json
-	$(BENCH)/bin/python -m benchmarks.host page --ours out/host/ours --peers out/host/peers
+	    --out results/host/learn-$${job%%:*}.json || exit 1; done
+	$(BENCH)/bin/python -m benchmarks.host speed --peers --out results/host/speed.json
+	$(BENCH)/bin/python -m benchmarks.host page
 
 # Half an hour on two cores. The page shows what results/fast holds, of other machines too.
 bench-fast: $(STAMP)
