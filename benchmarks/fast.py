@@ -200,7 +200,7 @@ weight vectors (32 episodes each on Minecart, whose ore is random). Regret is di
 scaled as in training; "worst" is the weight vector with the largest mean regret. Seconds are \
 those of training, without compilation and evaluation. First every seed at the end, then means \
 over seeds on the way, where one to four episodes per weight vector are played, the same for \
-all."""
+all. The presets' settings were chosen in trials on these same seeds (docs/decisions.md)."""
 
 
 SCALING = """\
