@@ -219,8 +219,8 @@ vectors, greedy. Envelope has the settings of its own Minecart example ("example
 with exploration and homotopy shortened to the number of steps ("scaled"); it makes an update \
 every step, and so does CN here on four-room and minecart. Means over seeds with their range. The \
 greedy policy of CN changes much from one evaluation to the next, so the best of them is shown \
-beside the last (Envelope's is its last); with these settings CN does not learn `minecart-v0` in 100,000 steps: it stays at \
-the base."""
+beside the last (Envelope's is its last); with these settings CN does not learn `minecart-v0` in \
+100,000 steps: it stays at the base."""
 REGRET = """\
 Greedy regret over 1,000 random weight vectors where the environment states its front:"""
 SPEED = """\
