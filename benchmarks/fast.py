@@ -27,9 +27,9 @@ from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import MinecartConfig
 from windvane.evaluation import evaluate
 from windvane.machine import usable_cores, use_compilation_cache
-from windvane.policy import Policy
+from windvane.policy import Policy, trained_policy
 from windvane.runs.runner import chunks
-from windvane.training.build import Training, build, describe_custom
+from windvane.training.build import build, describe_custom
 from windvane.training.config import TrainConfig
 
 WEIGHTS = 1_000
@@ -48,15 +48,6 @@ def judge(policy: Policy, weights: np.ndarray, episodes: int) -> dict[str, float
         "never_ending": float(1 - found.terminated.mean()),
         "optimum": float(found.optimal.mean()),
     }
-
-
-def policy_of(training: Training, session: Any, run: int, step: int) -> Policy:
-    """What a run has learned so far."""
-    learner, config = training.learner, training.config.runs[run]
-    return Policy(
-        learner.spec, learner.agent, session.policy_network(run), config,
-        config.seed_numbers[0], step=step, world=training.world,
-    )  # fmt: skip
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -90,7 +81,7 @@ def train(arguments: argparse.Namespace) -> None:
                 continue
             for run, seed in enumerate(seeds):
                 last = index == len(pieces) - 1
-                policy = policy_of(training, session, run, piece.stop)
+                policy = trained_policy(training, session.policy_network(run), run, piece.stop)
                 found = judge(policy, weights, episodes if last else min(episodes, 4))
                 rows.append({"seed": seed, "step": piece.stop, "seconds": seconds} | found)
                 print(rows[-1], flush=True)

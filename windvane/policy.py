@@ -26,7 +26,7 @@ from windvane.errors import LARGEST_COUNT, InputError, in_one_line, require_int,
 from windvane.files import atomic_write, check_name, faults_of, file_size
 from windvane.networks import Architecture
 from windvane.spec import EnvSpec
-from windvane.training.build import check_custom, open_world
+from windvane.training.build import Training, check_custom, open_world
 from windvane.training.config import PARTS, TrainConfig
 from windvane.weights import check_weights
 
@@ -242,6 +242,15 @@ class Policy:
             return jax.vmap(network(leaves))(observations, weights)
 
         return jax.jit(act), jax.jit(q_values)
+
+
+def trained_policy(training: Training, network: Any, run: int, step: int | None = None) -> Policy:
+    """The policy of one run of a training; `network` is what the run has learned by `step`."""
+    learner, config = training.learner, training.config.runs[run]
+    return Policy(
+        learner.spec, learner.agent, network, config, config.seed_numbers[0],
+        step=step, world=training.world,
+    )  # fmt: skip
 
 
 def given_again(

@@ -9,7 +9,7 @@ import numpy as np
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.evaluation import Evaluation, evaluate
 from windvane.files import faults_of, make_folder, path_exists
-from windvane.policy import Policy
+from windvane.policy import Policy, trained_policy
 from windvane.runs.result import EVALUATIONS, policy_path
 from windvane.runs.tables import (
     Records,
@@ -82,15 +82,12 @@ class GreedyEvaluations:
         """Evaluate all runs if an evaluation fell due between two steps."""
         if self.training is None or self.training.config.evaluate_every is None:
             return
-        config, learner = self.training.config, self.training.learner
+        config = self.training.config
         every = self.training.config.evaluate_every
         if start // every == stop // every and stop != config.steps:
             return
         for run, one in enumerate(config.runs):
-            policy = Policy(
-                learner.spec, learner.agent, session.policy_network(run), one,
-                one.seed_numbers[0], step=stop, world=self.training.world,
-            )  # fmt: skip
+            policy = trained_policy(self.training, session.policy_network(run), run, stop)
             found = evaluate(policy, seed=0, optimal=self.optimal, oracle=config.oracle)
             self.tables.append(_row(run, one.seed_numbers[0], stop, found))
             score = float(found.utility.mean())

@@ -24,7 +24,7 @@ from windvane.evaluation import check_values, optimal_value_fn
 from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
-from windvane.policy import Policy, given_again
+from windvane.policy import given_again, trained_policy
 from windvane.progress import progress_display, say
 from windvane.registry import Arguments
 from windvane.replay.buffer import ReplayBuffer
@@ -280,7 +280,10 @@ class _Run:
     def _finish(self, session: Session, writer: "RecordWriter | InMemoryWriter") -> Result:
         rows = writer.finish()
         failed = tuple(np.flatnonzero(session.failed).tolist())
-        policies = tuple(self._policy(session, run) for run in range(len(self.config.runs)))
+        policies = tuple(
+            trained_policy(self.training, session.policy_network(run), run)
+            for run in range(len(self.config.runs))
+        )
         content = replay_content(self.training.learner.replay, session.replay_states())
         greedy = self.greedy
         result = Result(
@@ -292,14 +295,6 @@ class _Run:
             checkpoint.remove(self.folder)
             records.remove_parts(self.folder)
         return result
-
-    def _policy(self, session: Session, run: int) -> Policy:
-        learner, config = self.training.learner, self.config.runs[run]
-        network = session.policy_network(run)
-        world = self.training.world
-        return Policy(
-            learner.spec, learner.agent, network, config, config.seed_numbers[0], world=world
-        )
 
     def _optimal_value(self) -> OptimalValue:
         """The best scaled value for rows of weights; NaN where it is not known."""

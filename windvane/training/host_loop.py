@@ -65,22 +65,15 @@ class AskedWeights:
         if isinstance(source, LiveWeights):
             return source.current()
         if isinstance(source, WeightSchedule):
-            program = self._shared if env is None else self._own
-            arguments = (arrays, key, episode, step) + (() if env is None else (env,))
-            return np.asarray(program(*arguments), np.float32)
+            return np.asarray(self._program(arrays, key, episode, step, env), np.float32)
         return check_weights(source(episode, step), self._number).astype(np.float32)
 
     @cached_property
-    def _shared(self) -> Any:
-        def weights(arrays: Any, key: Any, episode: Any, step: Any) -> Array:
-            return eqx.combine(arrays, self.source).weights(weights_key(key), episode, step)
-
-        return jax.jit(weights)
-
-    @cached_property
-    def _own(self) -> Any:
+    def _program(self) -> Any:
         def weights(arrays: Any, key: Any, episode: Any, step: Any, env: Any) -> Array:
-            own = jax.random.fold_in(weights_key(key), env)
+            own = weights_key(key)
+            if env is not None:
+                own = jax.random.fold_in(own, env)
             return eqx.combine(arrays, self.source).weights(own, episode, step)
 
         return jax.jit(weights)
