@@ -10,10 +10,12 @@ import pytest
 
 from tests.replay import streams
 from tests.replay.streams import add_number, fill, held
+from tests.replay.test_priorities import chi_square
 from windvane.errors import InputError
 from windvane.replay.buffer import check_buffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.exploration import ExplorationReplay
+from windvane.replay.priorities import BLOCK, Priorities
 from windvane.replay.selective import SelectiveReplay
 from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
@@ -96,6 +98,30 @@ def test_a_batch_may_begin_with_the_newest(rule: str, added: int) -> None:
     batch = sample(buffer, state, jax.random.key(1), number, newest=number)
     many = np.asarray(batch.transitions[0]).tolist()
     assert set(many) <= set(held(state))
+
+
+@pytest.mark.parametrize("newest", [0, 4, 48])
+@pytest.mark.parametrize("rule", RULES)
+def test_beside_the_newest_all_are_drawn_by_priority(rule: str, newest: int) -> None:
+    """Training has a batch begin with the newest transitions; the rest of it must still be drawn
+    from the whole buffer, and not only from what lies behind the first strata.
+    """
+    buffer = RULES[rule](3 * BLOCK**2)
+    state = fill(buffer, KEY, jnp.arange(100), jnp.linspace(0, 1, 100))
+    values = jnp.asarray(np.random.default_rng(0).gamma(0.5, size=(3 * BLOCK, BLOCK)), jnp.float32)
+    state = eqx.tree_at(lambda s: buffer.rows(s).priorities, state, Priorities.of(values))
+
+    def drawn(key):
+        return sample(buffer, state, key, 64, newest).indices[newest:]
+
+    keys = jax.random.split(jax.random.key(2), 40_000 // (64 - newest))
+    indices = np.asarray(jax.jit(lambda keys: jax.lax.map(drawn, keys, batch_size=64))(keys))
+    counts = np.bincount(indices.ravel(), minlength=values.size)
+    probabilities = np.asarray(values, float).ravel() / np.asarray(values, float).sum()
+    assert chi_square(counts, probabilities) > 1e-3
+    # By blocks of blocks, the units of stratification.
+    shares = counts.reshape(3, -1).sum(1) / counts.sum()
+    assert np.allclose(shares, probabilities.reshape(3, -1).sum(1), atol=0.01)
 
 
 @pytest.mark.parametrize("rule", RULES)

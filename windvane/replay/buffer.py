@@ -176,7 +176,9 @@ class ReplayBuffer(eqx.Module, Generic[State]):
         priorities, age = self.rows(state).priorities, jnp.arange(draws.shape[1])
         recent = (self.write_index(state) - 1 - age) % self.ring_capacity
         wanted = (age < jnp.minimum(newest, self.ring_capacity)) & (priorities[recent] > 0)
-        indices = jnp.where(wanted, recent, priorities.locate(draws))
+        # All others divide the whole of the priorities among them, whatever their number.
+        stratum, strata = jnp.cumsum(~wanted) - 1, jnp.maximum(jnp.sum(~wanted), 1)
+        indices = jnp.where(wanted, recent, priorities.locate(draws, stratum, strata))
         return indices, priorities[indices] / priorities.total
 
     def update_priorities(

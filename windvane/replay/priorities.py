@@ -118,13 +118,18 @@ class Priorities(eqx.Module):
 
         The strata divide the total among top blocks; choices within a top block are independent.
         """
-        return self.locate(jax.random.uniform(key, (DRAWS, number)))
+        draws = jax.random.uniform(key, (DRAWS, number))
+        return self.locate(draws, jnp.arange(number), jnp.asarray(number))
 
-    def locate(self, draws: Float[Array, "draws n"]) -> Int[Array, " n"]:
-        """As `sample`, from given random numbers, uniform in [0, 1)."""
-        number = draws.shape[1]
+    def locate(
+        self, draws: Float[Array, "draws n"], stratum: Int[Array, " n"], strata: Int[Array, ""]
+    ) -> Int[Array, " n"]:
+        """As `sample`, from given random numbers, uniform in [0, 1): each index from the stratum
+        with that number, of so many that share the whole total.
+        """
         edges = jnp.cumsum(self.top_sums)
-        heights = (jnp.arange(number, dtype=edges.dtype) + draws[0]) / number * edges[-1]
+        shares = (stratum.astype(edges.dtype) + draws[0]) / strata.astype(edges.dtype)
+        heights = shares * edges[-1]
         top = jnp.sum(heights[:, None] >= edges[:-1], axis=1)
         block = top * BLOCK + _pick(self.block_sums[top], draws[1 : 1 + _HALVINGS])
         return block * BLOCK + _pick(self.values[block], draws[1 + _HALVINGS :])
