@@ -25,6 +25,7 @@ SETTINGS = Hyperparameters(
     epsilon_start=1.0,
     epsilon_end=0.05,
     epsilon_steps=10_000,
+    average_decay=0.999,
 )
 HALF = jnp.asarray(0.5)
 
@@ -103,7 +104,7 @@ def test_greedy_is_by_each_environments_weights() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"td_lambda": 1.5}, {"epochs": 0}, {"minibatches": 0}, {"average_decay": -0.1},
+    [{"td_lambda": 1.5}, {"epochs": 0}, {"minibatches": 0},
      {"learning_rate_end": float("nan")}, {"rollout": 3}],
 )  # fmt: skip
 def test_arguments_that_cannot_be_meant(arguments: Any) -> None:

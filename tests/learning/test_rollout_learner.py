@@ -17,10 +17,10 @@ SPEC = EnvSpec(3, ("one", "other"), FrameSpec((2,), "float32", (0.0, 0.0), (1.0,
 STEPS, ENVS = 4, 6
 
 
-def learner(**agent: float) -> RolloutLearner:
+def learner(average_decay: float = 0.999, **agent: float) -> RolloutLearner:
     settings = Hyperparameters(
         gamma=0.9, learning_rate=0.1, clip_norm=1e3, epsilon_start=1.0, epsilon_end=0.0,
-        epsilon_steps=100,
+        epsilon_steps=100, average_decay=average_decay,
     )  # fmt: skip
     return RolloutLearner(
         SPEC,

@@ -80,8 +80,6 @@ class PQN(Agent):
     """Share of the return that follows, rather than of the value of the state that follows."""
     learning_rate_end: float = 0.05
     """Share of the learning rate that is left in the end; it falls linearly."""
-    average_decay: float = 0.999
-    """Decay per gradient step of the average of networks that becomes the policy."""
     conditioned: ClassVar[bool] = True
     learns_from: ClassVar[Literal["replay", "rollouts"]] = "rollouts"
     optimiser: ClassVar[Literal["sgd", "adam"]] = "adam"
@@ -89,7 +87,7 @@ class PQN(Agent):
     def __check_init__(self) -> None:
         require_int("epochs", self.epochs, 1, 1_000)
         require_int("minibatches", self.minibatches, 1, 1_000_000)
-        for name in ("td_lambda", "learning_rate_end", "average_decay"):
+        for name in ("td_lambda", "learning_rate_end"):
             value = getattr(self, name)
             if not (is_number(value) and 0 <= value <= 1):
                 raise InputError(f"{name} must be a number from 0 to 1, not {shown(value)}")

@@ -33,6 +33,9 @@ class Hyperparameters:
     """Gradient steps between updates of the target network."""
     learning_starts: int = 100
     """Environment steps before the first gradient step."""
+    average_decay: float = 0.0
+    """Decay per gradient step of an average of the networks, which becomes the policy.
+    With 0 the newest network is the policy."""
     reward_scale: float = 1.0
     """Factor on all rewards, in learning and in everything that is reported."""
     weight_history_size: int = 16_384

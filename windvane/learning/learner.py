@@ -58,6 +58,8 @@ class LearnerState(eqx.Module):
     history: WeightHistory
     loss: Float[Array, ""]
     failed: Bool[Array, ""]
+    average: PyTree[Array] = None
+    """The average of the networks so far, where there is one."""
 
     @property
     def networks(self) -> Networks:
@@ -95,7 +97,14 @@ class Learner(eqx.Module):
             history=WeightHistory.start(weights[0], self.hyperparameters.weight_history_size),
             loss=jnp.zeros(()),
             failed=jnp.asarray(False),
+            average=online if self.averaging else None,
         )
+
+    @property
+    def averaging(self) -> bool:
+        """Whether the policy is an average of the networks."""
+        decay = self.hyperparameters.average_decay
+        return isinstance(decay, jax.Array) or decay > 0
 
     def epsilon(self, step: Int[Array, ""]) -> Float[Array, ""]:
         """Exploration falls linearly, then stays."""
@@ -177,6 +186,7 @@ class Learner(eqx.Module):
             history=state.history.add(weights, changed, reservoir_draw),
             loss=state.loss,
             failed=state.failed,
+            average=state.average,
         )
 
     def learn(
@@ -210,6 +220,10 @@ class Learner(eqx.Module):
         kept = where(failed, (state.online, state.optimiser), (online, optimiser))
         td_errors = jnp.where(failed, 0.0, info.td_errors)
         replay = self.replay.update_priorities(state.replay, sampled.indices, td_errors)
+        if self.averaging:
+            updates = (step - h.learning_starts) // h.update_interval
+            average = moving_average(state.average, kept[0], h.average_decay, updates)
+            state = eqx.tree_at(lambda s: s.average, state, average)
         return eqx.tree_at(
             lambda s: (s.online, s.optimiser, s.replay, s.loss, s.failed),
             state,
@@ -230,7 +244,10 @@ class Learner(eqx.Module):
 
     def policy_network(self, state: LearnerState, start: Any | None) -> Any:
         """What a run has learned, for a policy; `start` is an observation at an episode's start."""
-        return self.agent.policy_network(state.networks, start, state.active_weights[0])
+        networks = state.networks
+        if self.averaging:
+            networks = networks._replace(online=state.average)
+        return self.agent.policy_network(networks, start, state.active_weights[0])
 
     def _exploration(
         self, state: LearnerState, row: Any, weights: Float[Array, " objectives"]
@@ -267,6 +284,21 @@ def epsilon(h: Hyperparameters, step: Int[Array, ""]) -> Float[Array, ""]:
     """Exploration falls linearly, then stays."""
     share = jnp.minimum(step.astype(jnp.float32) / h.epsilon_steps, 1.0)
     return h.epsilon_start + share * (h.epsilon_end - h.epsilon_start)
+
+
+def moving_average(
+    average: PyTree, new: PyTree, decay: float | Float[Array, ""], updates: Int[Array, ""]
+) -> PyTree:
+    """The exponential average of networks after one more; `updates` came before it. At first it
+    follows closely, or it would remember the random start.
+    """
+    least = 9.0 / (10.0 + jnp.maximum(updates, 0).astype(jnp.float32))
+    share = jnp.maximum(1.0 - decay, least)
+
+    def mix(old: Array, latest: Array) -> Array:
+        return old + share * (latest - old)
+
+    return jax.tree.map(mix, average, new)
 
 
 def ravel(tree: PyTree) -> tuple[Float[Array, " n"], Callable[[Any], PyTree]]:

@@ -14,7 +14,14 @@ from jaxtyping import Array, Bool, Float, Int, Key, Num, PyTree
 from windvane.agents.pqn import PQN, Rollout, RolloutBatch
 from windvane.batching import where
 from windvane.learning.hyperparameters import Hyperparameters
-from windvane.learning.learner import epsilon, init_key, make_optimiser, ravel, step_key
+from windvane.learning.learner import (
+    epsilon,
+    init_key,
+    make_optimiser,
+    moving_average,
+    ravel,
+    step_key,
+)
 from windvane.networks import Architecture
 from windvane.spec import EnvSpec
 
@@ -121,9 +128,7 @@ class RolloutLearner(eqx.Module):
             failed = failed | ~jnp.isfinite(value + jnp.linalg.norm(gradient))
             new = optax.apply_updates(parameters, updates)
             parameters, optimiser = where(failed, (parameters, optimiser), (new, following))
-            # At first the average follows closely, or it would remember the random start.
-            share = jnp.maximum(1.0 - agent.average_decay, 9.0 / (10.0 + count.astype(float)))
-            average = average + share * (parameters - average)
+            average = moving_average(average, parameters, h.average_decay, count)
             return (parameters, average, optimiser, count + 1, value, failed), None
 
         keys = jax.random.split(step_key(state.key, 1, step), agent.epochs)

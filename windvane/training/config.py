@@ -35,7 +35,7 @@ MAX_SCHEDULES = 100
 SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
-ADDED_LATER = ("rollout", "dueling", "layer_norm")
+ADDED_LATER = ("rollout", "dueling", "layer_norm", "average_decay")
 """Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
@@ -208,6 +208,7 @@ class TrainConfig(Settings):
         values = _from_format_1(values) if form < 2 else values
         known = {field.name for field in fields(TrainConfig)}
         rest = {name: value for name, value in values.items() if name != "format"}
+        rest = _with_average_decay(rest)
         unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
             raise InputError(f"{source} has an unknown setting {shown(unknown[0])}")
@@ -263,6 +264,15 @@ def _from_format_1(values: dict[str, Any]) -> dict[str, Any]:
     return old
 
 
+def _with_average_decay(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings in which the average of networks is not yet an argument of the agent pqn."""
+    args = values.get("agent_args")
+    if "average_decay" in values or values.get("agent") != "pqn" or not isinstance(args, dict):
+        return values
+    rest = {name: value for name, value in args.items() if name != "average_decay"}
+    return values | {"agent_args": rest, "average_decay": args.get("average_decay", 0.999)}
+
+
 @dataclass(frozen=True)
 class _Range:
     """Numbers from `low` to `high`; each bound may be left out itself."""
@@ -312,6 +322,7 @@ _NUMBERS = {
     "epsilon_start": _SHARE,
     "epsilon_end": _SHARE,
     "reward_scale": _POSITIVE,
+    "average_decay": _Range(0, 1, open_high=True),
     "priority_exponent": _Range(0, 100),
     "priority_offset": _POSITIVE,
     "checkpoint_seconds": _Range(0, 1e9),

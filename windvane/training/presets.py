@@ -26,6 +26,7 @@ FAST: dict[str, Any] = {
     "agent_args": {"minibatches": 4},
     "learning_rate": 1e-3,
     "clip_norm": 10.0,
+    "average_decay": 0.999,
     "epsilon_steps": 500_000,
     "width": 128,
     "depth": 2,
@@ -137,6 +138,9 @@ PRESETS: dict[str, dict[str, Any]] = {
        "learning_rate": 5e-4, "steps": 20 * 2**20, "epsilon_steps": 13_000_000,
        "epsilon_end": 0.01, "chunk": 2**20},
     "fast-dst": FAST_DST,
+    "fast-dst-pixels": FAST_DST
+    | {"observation": "pixels", "width": 256, "agent_args": {"minibatches": 16},
+       "learning_rate": 1e-3, "layer_norm": True, "steps": 6 * 2**20, "epsilon_steps": 4_400_000},
 }  # fmt: skip
 
 
