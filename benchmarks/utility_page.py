@@ -211,9 +211,9 @@ steps, when the discount is below 0.001.
 said. What an algorithm evaluates for its own sake counts.
 - **morl-baselines** 1.3.0: Envelope with the settings of its `examples/envelope_minecart.py`, \
 GPI-LS with those of `examples/gpi_pd_minecart.py` (`gpi-ls`, without GPI-PD, one gradient step \
-per step, which the example leaves open). No other published settings exist for the other \
-environments, which get these, too. They train as long as there are minutes, or until two looks \
-running find 99.5%.
+per step, which the example leaves open; without priorities version 1.3.0 stops with an error, as \
+its buffer returns one array more than is expected, which is dropped here). The other environments \
+get these, too. They train as long as there are minutes, or until two looks running find 99.5%.
 - **Windvane**: `fast` is `pqn`, on native environments with the same observations and rewards for \
 Minecart and Deep Sea Treasure (256 copies) and on 16 copies of MO-Gymnasium's for the others; \
 `cn-der` has the settings of `benchmarks/host.py`; `envelope` and `gpi-ls` are the presets, with \

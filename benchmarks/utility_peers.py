@@ -125,6 +125,11 @@ def train(looks: Looks, agent_name: str, seed: int) -> dict[str, Any]:
         "gamma": GAMES[looks.env].gamma, "log": False, "seed": seed, "device": "cpu",
     }  # fmt: skip
     agent = Envelope(env, **chosen) if agent_name == "morl-envelope" else GPILS(env, **chosen)
+    if isinstance(agent, GPILS) and not agent.per:
+        # In v1.3.0 this buffer returns indices, too, and `update` without priorities takes none: as
+        # published it stops with an error.
+        with_indices = agent.replay_buffer.sample
+        agent.replay_buffer.sample = lambda *a, **k: with_indices(*a, **k)[:5]
     act = envelope_act(agent) if isinstance(agent, Envelope) else gpi_act(agent)
 
     def watch() -> None:
