@@ -22,7 +22,8 @@ FAST: dict[str, dict[str, Any]] = {
         "steps": 2**20, "epsilon_steps": 700_000, "chunk": 2**15,
     },
     "four-room-v0": {
-        "preset": "fast", "num_envs": 16, "steps": 2**21, "epsilon_steps": 1_500_000,
+        "preset": "fast", "num_envs": 16, "steps": 2**21, "epsilon_steps": 1_400_000,
+        "epsilon_end": 0.02, "agent_args": {"minibatches": 4, "td_lambda": 0.85},
         "chunk": 2**12, "gamma": 0.99,
     },
     "fruit-tree-v0": {
@@ -51,7 +52,7 @@ def configure(env: str, agent: str, seed: int, changes: dict[str, Any]) -> Train
     if agent == "cn-der":
         steps = changes.get("steps", CN_STEPS[env])
         chosen = cn_settings(f"mo:{env}", steps) | {"steps": steps, "agent": "cn", "replay": "der"}
-        chosen |= {"gamma": gamma, "chunk": CHUNK, "evaluate_every": 0}
+        chosen |= {"gamma": gamma, "chunk": CHUNK, "evaluate_every": None}
         return TrainConfig.for_env(f"mo:{env}", **(chosen | {"seeds": seeds} | changes))
     chosen = {"env": f"mo:{env}", "gamma": gamma, "chunk": CHUNK, "seeds": seeds}
     return TrainConfig.preset(agent, **(chosen | changes))
