@@ -27,7 +27,8 @@ FAST: dict[str, dict[str, Any]] = {
         "chunk": 2**12, "gamma": 0.99,
     },
     "fruit-tree-v0": {
-        "preset": "fast", "num_envs": 16, "steps": 2**19, "epsilon_steps": 350_000, "one_hot": 64,
+        "preset": "fast", "num_envs": 16, "steps": 2**20, "epsilon_steps": 500_000,
+        "epsilon_end": 0.02, "width": 256, "learning_rate": 2e-3, "one_hot": 64,
         "chunk": 2**12, "gamma": 0.99,
     },
 }  # fmt: skip
