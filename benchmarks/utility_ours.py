@@ -19,7 +19,8 @@ FAST: dict[str, dict[str, Any]] = {
     "minecart-v0": {"preset": "fast-minecart", "chunk": 2**16},
     "deep-sea-treasure-v0": {
         "preset": "fast-dst", "env_args": {"map": "convex"}, "gamma": 0.99, "reward_scale": 0.05,
-        "steps": 2**20, "epsilon_steps": 700_000, "chunk": 2**15,
+        "steps": 2**21, "epsilon_steps": 1_000_000, "chunk": 2**15,
+        "agent_args": {"minibatches": 32, "learning_rate_end": 0.0002},
     },
     "four-room-v0": {
         "preset": "fast", "num_envs": 16, "steps": 2**21, "epsilon_steps": 1_400_000,

@@ -154,7 +154,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
             if here:
                 times, shares = mean_curve(here)
                 style = "--" if name in PEERS else "-"
-                axis.plot(times, shares, style, color=COLOURS[name], lw=1.8)
+                axis.plot(times, np.maximum(shares, 0), style, color=COLOURS[name], lw=1.8)
                 ends[name] = (times[-1], float(np.clip(shares[-1], 0, 1)))
         _label(axis, ends)
         axis.set(xscale="log", ylim=(0, 1.04), title=env, xlabel="seconds of training")
@@ -162,6 +162,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axis.axhline(1, color="0.8", lw=0.8, zorder=0)
         axis.spines[["top", "right"]].set_visible(False)
         axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("")
         low, high = axis.get_xlim()
         axis.set_xlim(low, high * (high / low) ** 0.45)  # room for the names
     figure.savefig(path, dpi=150)
@@ -181,10 +182,15 @@ def mean_curve(runs: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
 
 def _label(axis: Any, ends: dict[str, tuple[float, float]]) -> None:
     """Names beside the lines' ends, none upon another."""
-    gap, height = 0.075, 1.1
-    right = max(time for time, _ in ends.values())
-    for name, (time, share) in sorted(ends.items(), key=lambda item: -item[1][1]):
-        height = min(share, height - gap)
+    gap, right = 0.075, max((time for time, _ in ends.values()), default=1.0)
+    names = sorted(ends, key=lambda name: ends[name][1])
+    heights = [ends[name][1] for name in names]
+    for index in range(len(names) - 1, 0, -1):  # downwards
+        heights[index - 1] = min(heights[index - 1], heights[index] - gap)
+    for index in range(len(names)):  # and up again from the bottom
+        heights[index] = max(heights[index], gap * (index + 0.4))
+    for name, height in zip(names, heights, strict=True):
+        time, share = ends[name]
         axis.annotate(
             NAMES[name].replace("`", ""), (time, share), xytext=(right * 1.15, height),
             textcoords="data", fontsize=8, color=COLOURS[name], va="center",
@@ -200,7 +206,7 @@ seconds of training, in MO-Gymnasium's environments. Every contender has one cor
 
 - **Share of the optimum** is the contender's mean utility divided by the mean optimum over the \
 same weight vectors, which is positive in all four environments. It is below 0 where the mean \
-utility is negative.
+utility is negative, and drawn at 0 there.
 - **Judged** is the greedy policy: one episode per weight vector in MO-Gymnasium's own \
 environment, the same for all. Looks are spread geometrically from 2 s on. A look is at the first \
 200 weight vectors, at all 1,000 where it finds 80% of the optimum or more, and so is the last \
