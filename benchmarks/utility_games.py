@@ -3,6 +3,7 @@
 All contenders are judged here, in MO-Gymnasium's own environments, in the same way.
 """
 
+import copy
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -118,18 +119,23 @@ class Arena:
 
     def __init__(self, name: str, weights: np.ndarray):
         self.game, self.weights = GAMES[name], weights
-        self._envs = [make(name) for _ in weights]
+        first: Any = make(name)
+        # Copies of Minecart share the mines, which nothing changes and which are slow to make.
+        mines = getattr(first.unwrapped, "mines", None)
+        self._envs = [copy.deepcopy(first, {id(mines): mines}) for _ in weights]
 
-    def play(self, act: Act) -> tuple[np.ndarray, float]:
-        """Discounted utilities, one episode each, and the share of episodes that did not end."""
+    def play(self, act: Act, number: int) -> tuple[np.ndarray, float]:
+        """Discounted utilities of the first so many weight vectors, one episode each, and the share
+        of episodes that did not end.
+        """
         with own_randomness():
             # Minecart draws ore from NumPy's global generator, not from its own.
             random.seed(0)
             np.random.seed(0)  # noqa: NPY002
-            return self._play(act)
+            return self._play(act, number)
 
-    def _play(self, act: Act) -> tuple[np.ndarray, float]:
-        seen = [env.reset(seed=index)[0] for index, env in enumerate(self._envs)]
+    def _play(self, act: Act, number: int) -> tuple[np.ndarray, float]:
+        seen = [env.reset(seed=index)[0] for index, env in enumerate(self._envs[:number])]
         utilities, open_ = np.zeros(len(seen)), np.arange(len(seen))
         truncations, discount = 0, 1.0
         for _ in range(self.game.limit):

@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.utility_games import (
     FEW,
     GAMES,
+    WEIGHTS,
     Act,
     Arena,
     make,
@@ -37,10 +38,11 @@ class Clock:
         self._begun = time.perf_counter()
         self._looks = 0.0
         self._compilations: list[tuple[float, float]] = []
+        self.compilation = 0.0
 
     def start(self) -> None:
         """Training begins now."""
-        self._begun, self._compilations = time.perf_counter(), []
+        self._begun, self._compilations, self.compilation = time.perf_counter(), [], 0.0
 
     @property
     def seconds(self) -> float:
@@ -52,11 +54,6 @@ class Clock:
         """Of training, as its user waits for it."""
         return time.perf_counter() - self._begun - self._looks
 
-    @property
-    def compilation(self) -> float:
-        """Of compilation during training."""
-        return sum(end - begin for begin, end in self._compilations)
-
     def compiled(self, seconds: float) -> None:
         """Something has just been compiled. What happened within is part of it, not more."""
         if self.looking:
@@ -64,8 +61,10 @@ class Clock:
         end = time.perf_counter()
         begin = max(end - seconds, self._begun)
         while self._compilations and self._compilations[-1][1] > begin:
-            begin = min(begin, self._compilations.pop()[0])
+            first, last = self._compilations.pop()
+            begin, self.compilation = min(begin, first), self.compilation - (last - first)
         self._compilations.append((begin, end))
+        self.compilation += end - begin
 
     def looked(self, seconds: float) -> None:
         """So long it stood still."""
@@ -81,7 +80,7 @@ class Looks:
         self._times = np.geomspace(FIRST, max(self.budget, 2 * FIRST), LOOKS).tolist()
         weights = weight_vectors(env)
         self._optimal = optimal_utilities(env, weights)
-        self._arenas = {size: Arena(env, weights[:size]) for size in (FEW, len(weights))}
+        self._arena = Arena(env, weights)
         self._report = about | {
             "env": env, "gamma": GAMES[env].gamma, "optimum": float(self._optimal.mean()),
             "optimum_from": GAMES[env].optimum, "random": self._random(), "minutes": minutes,
@@ -114,10 +113,9 @@ class Looks:
         clock.looking, began = True, time.perf_counter()
         while self._times and self._times[0] <= moment["seconds"]:
             self._times.pop(0)
-        few, many = self._arenas
-        row = self._judge(act, many if finished else few)
+        row = self._judge(act, WEIGHTS if finished else FEW)
         if not finished and row["share"] >= CLOSE:
-            row = self._judge(act, many)
+            row = self._judge(act, WEIGHTS)
         row = moment | row | {"look_seconds": time.perf_counter() - began, "load": os.getloadavg()}
         self._report["rows"].append(row)
         self._report |= {"finished": finished, "compilation": clock.compilation}
@@ -131,7 +129,7 @@ class Looks:
         clock.looking = False
 
     def _judge(self, act: Act, size: int) -> dict[str, Any]:
-        utilities, truncated = self._arenas[size].play(act)
+        utilities, truncated = self._arena.play(act, size)
         optimal = self._optimal[:size]
         return {
             "weights": size, "utility": float(utilities.mean()), "worst": float(utilities.min()),
@@ -143,7 +141,7 @@ class Looks:
         """The mean utility of random play."""
         rng = np.random.default_rng(0)
         actions = make(self.env).action_space.n  # type: ignore[attr-defined]
-        played, _ = self._arenas[FEW].play(lambda seen, _: rng.integers(actions, size=len(seen)))
+        played, _ = self._arena.play(lambda seen, _: rng.integers(actions, size=len(seen)), FEW)
         return float(played.mean())
 
 

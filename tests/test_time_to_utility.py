@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.utility_looks import Clock
 from benchmarks.utility_page import median_seconds, page, seconds_to, verdict, write_page
 
 
@@ -66,3 +67,17 @@ def test_files_become_a_page_and_a_figure(tmp_path: Path):
     write_page(source, tmp_path / "page.md")
     assert "| Windvane `fast` | 2 | 4 s | 4 s |" in (tmp_path / "page.md").read_text()
     assert (tmp_path / "page.png").stat().st_size > 10_000
+
+
+def test_what_is_compiled_within_a_compilation_counts_once(monkeypatch: pytest.MonkeyPatch):
+    now = [100.0]
+    monkeypatch.setattr("benchmarks.utility_looks.time.perf_counter", lambda: now[0])
+    clock = Clock()
+    for at, seconds in ((110, 2), (111, 4), (120, 1)):  # the second holds the first
+        now[0] = at
+        clock.compiled(seconds)
+    clock.looking = True
+    now[0] = 125
+    clock.compiled(3)
+    clock.looked(5)
+    assert (clock.with_compilation, clock.compilation, clock.seconds) == (20, 5, 15)
