@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility oracle-data oracle-check study-dst study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-training  training beside morl-baselines' agents, into results/training-speed.md"
 	@echo "make bench-host  the host driver beside morl-baselines' Envelope, into results/host.md"
 	@echo "make bench-fast  the fast agent on this machine, into results/fast.md"
+	@echo "make bench-utility  utility against seconds beside morl-baselines, into results/time-to-utility.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
@@ -115,6 +116,13 @@ bench-fast: $(STAMP)
 	for preset in fast-minecart fast-dst; do \
 	  $(BIN)/python -m benchmarks.fast train --preset $$preset --out results/fast/cpu-$$preset.json || exit 1; done
 	$(BIN)/python -m benchmarks.fast page
+
+# Up to 20 minutes for each of six contenders in four environments, one core each; what is there
+# already is not measured again. CORES="2 3" measures two at a time.
+CORES ?= 0
+bench-utility: $(BENCH)/.installed
+	$(BENCH)/bin/python -m benchmarks.time_to_utility all --minutes 20 --cores $(CORES)
+	$(BENCH)/bin/python -m benchmarks.time_to_utility page
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
