@@ -16,6 +16,8 @@ import windvane
 from tests.runs.small import STOPS, files_of, small
 from windvane import InputError, Policy, TrainConfig
 from windvane.cli import main
+from windvane.experiments.runs.jobs import Job
+from windvane.experiments.runs.paths import relative_path
 from windvane.runs import runner
 from windvane.runs.starting import OBJECT, architecture_of, open_start, start_network
 from windvane.training.build import build
@@ -263,3 +265,13 @@ def test_settings_that_cannot_be_meant(monkeypatch: pytest.MonkeyPatch) -> None:
         TrainConfig(start_checksum="a" * 64)
     with pytest.raises(InputError, match="must be a SHA-256 sum or None, not 'x'"):
         TrainConfig(start_from="a", start_checksum="x")
+
+
+def test_results_stores_tell_such_runs_apart() -> None:
+    first, second = (TrainConfig(seeds=(0,), start_from=name) for name in "ab")
+    plain = TrainConfig(seeds=(0,))
+    assert len({relative_path(run) for run in (plain, first, second)}) == 3
+    assert len({Job(run).name for run in (plain, first, second)}) == 3
+    # As before there was such a setting.
+    assert str(relative_path(plain)) == "runs/minecart/cn-der-sparse/5e5fbf8b21-seed-0.parquet"
+    assert Job(plain).name == "minecart-cn-der-185c4f9061"
