@@ -90,10 +90,11 @@ def training_of(
     changes = architecture_of(policy) | CONTENDERS[name] | json.loads(arguments.settings)
     if name != "scratch":
         changes["start_from"] = OBJECT
-    config = TrainConfig.preset(
-        "paper-minecart", observation="features", steps=arguments.steps, agent="cn", replay="der",
-        schedule=SCHEDULES, seeds=tuple(arguments.seeds), chunk=CHUNK, **changes,
-    ).resolved()  # fmt: skip
+    base = {
+        "observation": "features", "steps": arguments.steps, "agent": "cn", "replay": "der",
+        "schedule": SCHEDULES, "seeds": tuple(arguments.seeds), "chunk": CHUNK,
+    }  # fmt: skip
+    config = TrainConfig.preset("paper-minecart", **(base | changes)).resolved()
     if (config.gamma, config.reward_scale) != (policy.config.gamma, policy.config.reward_scale):
         raise SystemExit("the policy was trained with another discount or scale of rewards")
     training = build(replace(config, **describe_custom({"env": world})), env=world)
@@ -209,12 +210,13 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 def trials(arguments: argparse.Namespace) -> None:
-    """The contender that is started with the policy, with several learning rates."""
+    """Contenders with several learning rates, on other seeds than those of the page."""
     use_compilation_cache()
     given = policies.load(arguments.policies)
     world = Minecart(instance(arguments.instance), observation="features")
+    settings = json.loads(arguments.settings)
     for rate in arguments.rates:
-        arguments.settings = json.dumps({"learning_rate": rate})
+        arguments.settings = json.dumps(settings | {"learning_rate": rate})
         for name in arguments.contenders:
             training = training_of(name, world, given[0], arguments)
             found = contend(name, training, given, coverage(world, training.config.gamma))
@@ -241,6 +243,7 @@ def main() -> None:
     three.add_argument("--steps", type=int, default=100_000)
     three.add_argument("--seeds", type=int, nargs="+", default=[100, 101])
     three.add_argument("--rates", type=float, nargs="+", default=[0.02, 0.005, 0.001, 0.0002])
+    three.add_argument("--settings", default="{}", help="more settings, such as the agent, as JSON")
     two = commands.add_parser("page")
     two.add_argument("--from", dest="source", type=Path, default=Path("results/finetune"))
     two.add_argument("--out", type=Path, default=Path("results/finetune.md"))

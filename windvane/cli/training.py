@@ -174,8 +174,8 @@ class Resume:
         """Resume and print the outcome."""
         from windvane.runs.runner import resume
 
-        given = self.trust.given | {"start_from": self.start_from}
-        print_result(console, resume(self.folder, console=console, **given))
+        given, start = self.trust.given, self.start_from
+        print_result(console, resume(self.folder, console=console, start_from=start, **given))
 
 
 def print_result(console: Console, result: "Result") -> None:
