@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune oracle-data oracle-check study-dst study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-host  the host driver beside morl-baselines' Envelope, into results/host.md"
 	@echo "make bench-fast  the fast agent on this machine, into results/fast.md"
 	@echo "make bench-utility  utility against seconds beside morl-baselines, into results/time-to-utility.md"
+	@echo "make bench-finetune  a policy trained in advance, frozen and fine-tuned in other mines, into results/finetune.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
@@ -123,6 +124,15 @@ CORES ?= 0
 bench-utility: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.time_to_utility all --minutes 20 --cores $(CORES)
 	$(BENCH)/bin/python -m benchmarks.time_to_utility page
+
+# Ten policies first. Made for a GPU: two cores take hours. What is measured already is kept.
+bench-finetune: $(STAMP)
+	test -d out/pretrained || $(BIN)/python -m benchmarks.fast train --preset fast-minecart \
+	  --seeds 0 1 2 3 4 5 6 7 8 9 --policies out/pretrained --out out/pretrained.json
+	for mines in paper ore moved; do \
+	  $(BIN)/python -m benchmarks.finetune run --policies out/pretrained --instance $$mines \
+	    --out results/finetune/$$mines.json || exit 1; done
+	$(BIN)/python -m benchmarks.finetune page
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle

@@ -85,6 +85,9 @@ def train(arguments: argparse.Namespace) -> None:
                 found = judge(policy, weights, episodes if last else min(episodes, 4))
                 rows.append({"seed": seed, "step": piece.stop, "seconds": seconds} | found)
                 print(rows[-1], flush=True)
+                if last and arguments.policies is not None:
+                    arguments.policies.mkdir(parents=True, exist_ok=True)
+                    policy.save(arguments.policies / f"seed-{seed}.safetensors")
         session.close()
         print(f"seed {seeds}: compilation with one chunk {compiling:.1f} s", flush=True)
         first = compiling if number == 0 else first
@@ -216,6 +219,7 @@ def main() -> None:
     one.add_argument("--looks", type=int, default=8, help="evaluations on the way")
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
     one.add_argument("--note", default="", help="what a reader should know of the machine")
+    one.add_argument("--policies", type=Path, help="folder for the last policy of each seed")
     one.add_argument("--out", type=Path, required=True)
     three = commands.add_parser("scale")
     three.add_argument("--out", type=Path, required=True)

@@ -1,11 +1,12 @@
 """A policy trained in advance and then frozen, under the paper's weight changes on Minecart.
 
-    python -m benchmarks.frozen RUN_FOLDER [RUN_FOLDER ...] --out results/frozen.md
+    python -m benchmarks.frozen POLICIES [POLICIES ...] --out results/frozen.md
 
-Plays greedy episodes for 1,000,000 steps under sparse and under regular changes, with the weights
-that a training run of the same seed meets; seed k takes policy k modulo the number of policies.
-Since a frozen policy forgets nothing and learns nothing, episodes are played in parallel: their
-weights depend on their number (regular) or on the steps before them (sparse).
+POLICIES are files of policies, folders of them, or run folders. Plays greedy episodes for 1,000,000
+steps under sparse and under regular changes, with the weights that a training run of the same seed
+meets; seed k takes policy k modulo the number of policies. Since a frozen policy forgets nothing
+and learns nothing, episodes are played in parallel: their weights depend on their number (regular)
+or on the steps before them (sparse).
 """
 
 import argparse
@@ -16,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import policies as saved
 from benchmarks.replay import table
 from windvane.evaluation import _play, confidence, optimal_value_fn
 from windvane.learning.learner import weights_key
 from windvane.policy import Policy
-from windvane.runs.result import load_policies
 from windvane.schedules import RegularChanges, SparseChanges
 
 STEPS, EVERY, LANES = 1_000_000, 50_000, 1024
@@ -91,11 +92,11 @@ def means(ends: np.ndarray, regrets: np.ndarray) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("policies", type=Path, nargs="+")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("results/frozen.md"))
     arguments = parser.parse_args()
-    policies = [p for folder in arguments.folders for p in load_policies(folder)]
+    policies = saved.load(arguments.policies)
     lines: list[Any] = []
     for name, play in (("sparse", sparse), ("regular", regular)):
         found = []
@@ -118,7 +119,7 @@ def main() -> None:
 TITLE = """\
 # A policy trained in advance, frozen, under changing weights
 
-`python -m benchmarks.frozen RUN_FOLDER`. {policies} policies of the agent `{agent}` ({env}, \
+`python -m benchmarks.frozen POLICIES`. {policies} policies of the agent `{agent}` ({env}, \
 {observation}, {steps:,} steps each), frozen and greedy, for 1,000,000 steps under the paper's \
 weight changes; {seeds} seeds of the weights, means over episodes with 95% intervals (Student) \
 that say nothing of policies other than these. Beside them CN + DER while it learns (overall / \

@@ -64,6 +64,11 @@ class Policy:
         return f"Policy({self.config.agent} on {self.config.env}, seed {self.seed})"
 
     @property
+    def checksum(self) -> str:
+        """SHA-256 sum of the network's numbers."""
+        return _checksum(_arrays(self.network))
+
+    @property
     def world(self) -> World:
         """The environment it was trained in, rebuilt from the configuration where need be."""
         if self._world is None:
@@ -118,8 +123,7 @@ class Policy:
             "sizes": self.agent.policy_sizes(self.network),
             "config": self.config.to_json(),
         }
-        leaves = jax.tree.leaves(eqx.filter(self.network, eqx.is_array))
-        arrays = [np.asarray(leaf) for leaf in leaves]
+        arrays = _arrays(self.network)
         header["checksum"] = _checksum(arrays)
         named = {f"array{i:04d}": array for i, array in enumerate(arrays)}
         data = save(named, {"windvane": json.dumps(header)})
@@ -324,6 +328,11 @@ def _rebuild(
         raise InputError(f"{path} holds a network with numbers that are not finite")
     leaves = [jnp.asarray(array) for array in arrays]
     return eqx.combine(jax.tree.unflatten(structure, leaves), static)
+
+
+def _arrays(network: Any) -> list[np.ndarray]:
+    leaves = jax.tree.leaves(eqx.filter(network, eqx.is_array))
+    return [np.asarray(leaf) for leaf in leaves]
 
 
 def _checksum(arrays: list[np.ndarray]) -> str:

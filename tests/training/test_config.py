@@ -24,6 +24,7 @@ OTHERS: dict[str, Any] = {
     "vector_mode": "async", "frame_stack": 3, "frame_size": 84, "time_limit": 50,
     "encoder_depth": 2, "evaluate_every": 500, "oracle": False, "rollout": 5, "dueling": False,
     "layer_norm": True,
+    "start_from": "a.safetensors", "start_checksum": "01" * 32,
     "custom": {"agent": {"type": "a.B", "fingerprint": "0123"}},
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ import tyro
 from rich.console import Console
 
 from windvane.cli.printing import mean, number, print_table, unit
+from windvane.errors import InputError
 from windvane.learning.hyperparameters import Hyperparameters
 from windvane.progress import say
 from windvane.registry import Arguments
@@ -93,7 +94,7 @@ class Train:
         )
         if preset not in PRESETS:
             preset = preset_for(env or "minecart", agent)
-        config = TrainConfig.preset(preset)
+        config = TrainConfig.preset(preset, **_sizes(_value_of(arguments, "--start-from")))
         return Train(*(_options(group, config) for group in _GROUPS))
 
     @property
@@ -166,12 +167,15 @@ class Resume:
     folder: Folder
     """Folder of the training."""
     trust: tyro.conf.OmitArgPrefixes[TrustAll]
+    start_from: str | None = None
+    """Where the policy is now that the runs start with, if there is no checkpoint yet."""
 
     def run(self, console: Console) -> None:
         """Resume and print the outcome."""
         from windvane.runs.runner import resume
 
-        print_result(console, resume(self.folder, console=console, **self.trust.given))
+        given, start = self.trust.given, self.start_from
+        print_result(console, resume(self.folder, console=console, start_from=start, **given))
 
 
 def print_result(console: Console, result: "Result") -> None:
@@ -204,6 +208,16 @@ def _options(group: type, config: TrainConfig) -> Any:
     if "schedule" in values:
         values["schedule"] = config.schedules
     return group(**values)
+
+
+def _sizes(start_from: str) -> dict[str, Any]:
+    """Sizes of the network of a policy; one that cannot be read is refused by training itself."""
+    from windvane.runs.starting import architecture_of, open_start
+
+    try:
+        return architecture_of(open_start(start_from)) if start_from else {}
+    except InputError:
+        return {}
 
 
 def _value_of(arguments: list[str], flag: str) -> str:

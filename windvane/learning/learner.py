@@ -82,10 +82,17 @@ class Learner(eqx.Module):
         """What the agent asks for, on the ravelled parameters."""
         return make_optimiser(self.agent, self.hyperparameters)
 
-    def init(self, key: Key[Array, ""], weights: Float[Array, "envs objectives"]) -> LearnerState:
-        """Before the first step; `weights` are those of the first episode in each environment."""
+    def init(
+        self,
+        key: Key[Array, ""],
+        weights: Float[Array, "envs objectives"],
+        network: PyTree | None = None,
+    ) -> LearnerState:
+        """Before the first step; `weights` are those of the first episode in each environment.
+        The network is a copy of the one that is given, else random.
+        """
         network_key, replay_key = (init_key(key, index) for index in range(2))
-        online = self.agent.build(self.spec, self.architecture, network_key)
+        online = initial_network(self, network_key, network)
         return LearnerState(
             key=key,
             online=online,
@@ -256,6 +263,13 @@ class Learner(eqx.Module):
         q = state.online(self.codec.first_observation(row), weights)
         values = self.agent.scalarise(q, weights)
         return values.max() - values[row.action]
+
+
+def initial_network(learner: Any, key: Key[Array, ""], network: PyTree | None) -> PyTree:
+    """A copy of a network, since training donates its arrays; without one, a random network."""
+    if network is None:
+        return learner.agent.build(learner.spec, learner.architecture, key)
+    return jax.tree.map(lambda leaf: jnp.copy(leaf) if eqx.is_array(leaf) else leaf, network)
 
 
 def make_optimiser(

@@ -17,6 +17,7 @@ from windvane.learning.hyperparameters import Hyperparameters
 from windvane.learning.learner import (
     epsilon,
     init_key,
+    initial_network,
     make_optimiser,
     moving_average,
     ravel,
@@ -61,9 +62,9 @@ class RolloutLearner(eqx.Module):
 
         return make_optimiser(self.agent, h, rate)
 
-    def init(self, key: Key[Array, ""]) -> RolloutLearnerState:
-        """Before the first step."""
-        online = self.agent.build(self.spec, self.architecture, init_key(key, 0))
+    def init(self, key: Key[Array, ""], network: PyTree | None = None) -> RolloutLearnerState:
+        """Before the first step, with a copy of a network that is given, else a random one."""
+        online = initial_network(self, init_key(key, 0), network)
         return RolloutLearnerState(
             key=key,
             online=online,

@@ -6,7 +6,7 @@ With greedy evaluations there are `evaluations.parquet` and `policies/best/`, to
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +48,12 @@ from windvane.runs.result import (
     read_failed,
     written_folders,
 )
+from windvane.runs.starting import (
+    architecture_of,
+    describe_start,
+    open_start,
+    start_network,
+)
 from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
 from windvane.runs.tables import Records, concatenate
 from windvane.schedules import WeightSchedule
@@ -66,6 +72,7 @@ def train(
     replay: Any = None,
     schedule: Any = None,
     weights: Any = None,
+    start_from: Any = None,
     out: str | Path | None = None,
     optimal: Any = None,
     progress: bool = True,
@@ -79,30 +86,40 @@ def train(
     `agent` and `replay` are names or objects. `schedule` is a name, several names (every seed is
     then trained with each), a `WeightSchedule`, `LiveWeights`, or a function of the episode and the
     step; `weights` is a fixed vector. `settings` are any others of `TrainConfig`, such as `steps`
-    and `seeds`. `optimal` are optimal values for environments without an oracle: a coverage set of
-    discounted, unscaled value vectors, or a function of weights.
+    and `seeds`. `start_from` is a policy, or the path of a saved one, whose network the runs start
+    with; the network's sizes are then the policy's. `optimal` are optimal values for environments
+    without an oracle: a coverage set of discounted, unscaled value vectors, or a function of
+    weights.
 
     With `out`, a folder, everything is written there and can be resumed after any interruption (see
     `resume`). Progress is shown on standard error, or on `console`.
     """
     console = console or Console(stderr=True, quiet=not progress)
     use_compilation_cache()
+    if start_from is None and isinstance(env, TrainConfig):
+        start_from = env.start_from
+    start = None if start_from is None else open_start(start_from)
+    if start is not None:
+        sizes = {} if isinstance(env, TrainConfig) else architecture_of(start)
+        settings = sizes | settings | describe_start(start_from, start)
     config, custom = _configure(env, settings, agent, replay, _schedule(schedule, weights))
     config = config.resolved()
     training = build(config, trusted=PARTS, **custom)
+    network = start_network(training, start)
     if optimal is not None and not callable(optimal):
         optimal = check_values(optimal, training.spec.num_objectives).tolist()
     if out is None:
-        return _Run(training, None, console, optimal).run()
+        return _Run(training, None, console, optimal, lambda: network).run()
     folder = create_run_folder(Path(out), config, optimal)
     with file_lock(folder / CONFIG):
-        return _Run(training, folder, console, optimal).run()
+        return _Run(training, folder, console, optimal, lambda: network).run()
 
 
 def resume(
     folder: str | Path,
     *,
     trust: bool = False,
+    start_from: Any = None,
     optimal: Any = None,
     progress: bool = True,
     console: Console | None = None,
@@ -113,7 +130,8 @@ def resume(
 
     Parts that were objects made in Python (`env`, `agent`, `replay`, `schedule`) must be given
     again. Parts that are import paths are imported only with `trust`, or if they are given again by
-    name. A training that is finished is only read.
+    name. A policy that runs start with is needed only before the first checkpoint; `start_from`
+    says where it is now. A training that is finished is only read.
     """
     console = console or Console(stderr=True, quiet=not progress)
     folder = Path(folder)
@@ -135,7 +153,12 @@ def resume(
             optimal = load_optimal(folder, objectives)
         elif not callable(optimal):
             optimal = check_values(optimal, objectives).tolist()
-        return _Run(training, folder, console, optimal).run()
+        if start_from is not None:
+            start_from = open_start(start_from)
+            start_network(training, start_from)
+        return _Run(
+            training, folder, console, optimal, lambda: start_network(training, start_from)
+        ).run()
 
 
 def read_result(folder: Path, **given: Any) -> Result:
@@ -186,6 +209,8 @@ class _Run:
     folder: Path | None
     console: Console
     optimal: Any
+    start_network: Callable[[], Any]
+    """What the runs start with, for training that has no checkpoint; None for random networks."""
     greedy: GreedyEvaluations = field(init=False)
 
     @property
@@ -244,7 +269,7 @@ class _Run:
         if self.folder is not None and checkpoint.saved(self.folder):
             found = checkpoint.load(self.folder, session.template(), self.config.steps)
         if found is None:
-            session.begin(None, 0)
+            session.begin(None, 0, self.start_network())
             return 0
         if session.resume_note:
             say(self.console, f"resuming at step {found.step:,}; {session.resume_note}")

@@ -3,6 +3,7 @@
 What may not live here: how parts are built from it (see `build`), or anything that trains.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -35,7 +36,9 @@ MAX_SCHEDULES = 100
 SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
-ADDED_LATER = ("rollout", "dueling", "layer_norm", "average_decay")
+ADDED_LATER = (
+    "rollout", "dueling", "layer_norm", "average_decay", "start_from", "start_checksum",
+)  # fmt: skip
 """Settings that files of this format may lack, since they are younger than it."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
@@ -47,6 +50,8 @@ class TrainConfig(Settings):
 
     custom: Any = ()
     """Parts that are objects made in Python, by kind: their type and a fingerprint."""
+    start_checksum: Any = None
+    """Of the network that `start_from` holds, known once training has begun."""
 
     def __post_init__(self) -> None:
         for part in PARTS:
@@ -72,6 +77,7 @@ class TrainConfig(Settings):
         for name, allowed in _NUMBERS.items():
             self._set(name, allowed.check(name, getattr(self, name)))
         self._set("seeds", _check_seeds(self.seeds))
+        _check_start(self.start_from, self.start_checksum)
         self._check_together()
 
     def _set(self, name: str, value: Any) -> None:
@@ -359,6 +365,17 @@ def _check_seeds(seeds: Any) -> int | tuple[int, ...]:
     if len(set(numbers)) < len(numbers):
         raise InputError(f"seeds must differ from one another, not {shown(list(numbers))}")
     return numbers
+
+
+def _check_start(start: Any, checksum: Any) -> None:
+    if start is not None and not (isinstance(start, str) and start):
+        raise InputError(f"start_from must be the path of a saved policy, not {shown(start)}")
+    if checksum is None:
+        return
+    if start is None:
+        raise InputError("start_checksum is for runs with start_from, and there is none")
+    if not (isinstance(checksum, str) and re.fullmatch("[0-9a-f]{64}", checksum)):
+        raise InputError(f"start_checksum must be a SHA-256 sum or None, not {shown(checksum)}")
 
 
 def _file_name(schedule: str) -> str:

@@ -68,16 +68,19 @@ class FusedDriver(eqx.Module):
     env: Environment[Any]
     schedule: WeightSchedule
 
-    def init(self, seed: Int[Array, ""], schedule: PyTree[Array] = None) -> RunState:
+    def init(
+        self, seed: Int[Array, ""], schedule: PyTree[Array] = None, network: PyTree | None = None
+    ) -> RunState:
         """A run before its first step. `schedule` are arrays to use instead of the schedule's own,
-        for runs whose weights change in another way than those beside them.
+        for runs whose weights change in another way than those beside them; `network` is one to
+        start with.
         """
         key = jax.random.key(seed)
         zero = jnp.zeros((), int)
         schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
         weights = self.weights(schedule, key, zero, zero)
         return RunState(
-            learner=self.learner.init(key, weights[None]),
+            learner=self.learner.init(key, weights[None], network),
             episode=reset_episode(self.env, reset_key(key)),
             episodes=zero,
             schedule=schedule,

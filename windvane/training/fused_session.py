@@ -41,12 +41,13 @@ class FusedSession(Session):
         """Shapes of all runs."""
         return eqx.filter_eval_shape(eqx.filter_vmap(self.driver.init), *self._inputs)
 
-    def begin(self, state: RunState | ParallelState | None, step: int) -> None:
+    def begin(self, state: RunState | ParallelState | None, step: int, network: Any = None) -> None:
         """Place all runs on the devices."""
         del step
         runs: Any = state
         if state is None:
-            initial = eqx.filter_jit(eqx.filter_vmap(self.driver.init))(*self._inputs)
+            every = eqx.filter_vmap(self.driver.init, in_axes=(0, eqx.if_array(0), None))
+            initial = eqx.filter_jit(every)(*self._inputs, network)
             # Copied, since one array may stand for two, and each is donated on its own.
             runs = jax.tree.map(jnp.copy, initial)
         self._runs = shard_runs(runs, len(self._seeds))

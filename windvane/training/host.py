@@ -55,13 +55,15 @@ class HostDriver:
         """The source of weights, to be asked."""
         return AskedWeights(self.schedule, self.learner.spec.num_objectives)
 
-    def init(self, seed: int, schedule: PyTree[Array] = None) -> HostRunState:
-        """A run before its first step."""
+    def init(
+        self, seed: int, schedule: PyTree[Array] = None, network: PyTree | None = None
+    ) -> HostRunState:
+        """A run before its first step; `network` is one to start with."""
         arrays = self.weights.arrays if schedule is None else schedule
         key = jax.random.key(seed)
         first = np.asarray(self.weights(arrays, key, 0, 0), np.float32)
         weights = jnp.broadcast_to(jnp.asarray(first), (self.num_envs, first.size))
-        learner = eqx.filter_jit(self.learner.init)(key, weights)
+        learner = eqx.filter_jit(self.learner.init)(key, weights, network)
         return HostRunState(learner, jnp.zeros((), int), arrays)
 
     def begin(self, state: HostRunState, envs: HostEnvs, seed: int, step: int) -> "HostRun":

@@ -42,12 +42,14 @@ class HostRolloutDriver:
         """The source of weights, to be asked."""
         return AskedWeights(self.schedule, self.learner.spec.num_objectives)
 
-    def init(self, seed: int, schedule: PyTree[Array] = None) -> HostRolloutState:
-        """A run before its first step."""
+    def init(
+        self, seed: int, schedule: PyTree[Array] = None, network: PyTree | None = None
+    ) -> HostRolloutState:
+        """A run before its first step; `network` is one to start with."""
         arrays = self.weights.arrays if schedule is None else schedule
         key, number = jax.random.key(seed), self.num_envs
         first = np.stack([self.weights(arrays, key, 0, 0, env) for env in range(number)])
-        learner = eqx.filter_jit(self.learner.init)(key)
+        learner = eqx.filter_jit(self.learner.init)(key, network)
         none = jnp.zeros(number, int)
         return HostRolloutState(learner, jnp.zeros((), int), none, jnp.asarray(first), arrays)
 

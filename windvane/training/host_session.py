@@ -39,18 +39,18 @@ class HostSession(Session):
         self._schedules = schedules
         self._runs: list[HostLoop] = []
 
-    def _initial(self, run: int) -> Any:
+    def _initial(self, run: int, network: Any = None) -> Any:
         arrays = jax.tree.map(lambda leaf: leaf[run], self._schedules)
-        return self.driver.init(self._seeds[run], arrays)
+        return self.driver.init(self._seeds[run], arrays, network)
 
     def template(self) -> Any:
         """Runs before their first step, stacked."""
         return _stack_runs([self._initial(run) for run in range(len(self._seeds))])
 
-    def begin(self, state: Any | None, step: int) -> None:
+    def begin(self, state: Any | None, step: int, network: Any = None) -> None:
         """Begin episodes in all environments."""
         for run, seed in enumerate(self._seeds):
-            one = self._initial(run) if state is None else _pick_run(state, run)
+            one = self._initial(run, network) if state is None else _pick_run(state, run)
             self._runs.append(self.driver.begin(one, self._make_envs(), seed, step))
 
     def advance(

@@ -52,14 +52,16 @@ class ParallelDriver(eqx.Module):
         """Environments whose episodes are recorded."""
         return min(self.num_envs, RECORDED)
 
-    def init(self, seed: Int[Array, ""], schedule: PyTree[Array] = None) -> ParallelState:
-        """A run before its first step; `schedule` is as in `FusedDriver.init`."""
+    def init(
+        self, seed: Int[Array, ""], schedule: PyTree[Array] = None, network: PyTree | None = None
+    ) -> ParallelState:
+        """A run before its first step; `schedule` and `network` are as in `FusedDriver.init`."""
         key, number = jax.random.key(seed), self.num_envs
         schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
         none = jnp.zeros(number, int)
         keys = jax.random.split(reset_key(key), number)
         return ParallelState(
-            learner=self.learner.init(key),
+            learner=self.learner.init(key, network),
             episode=jax.vmap(partial(reset_episode, self.env))(keys),
             env_episodes=none,
             episodes=jnp.zeros((), int),

@@ -21,8 +21,10 @@ class Session(ABC):
         """Shapes and types of `state`, for reading a checkpoint."""
 
     @abstractmethod
-    def begin(self, state: Any | None, step: int) -> None:
-        """Start from a checkpoint's state, or from nothing."""
+    def begin(self, state: Any | None, step: int, network: Any = None) -> None:
+        """Start from a checkpoint's state, or from nothing: with random networks, or all runs with
+        a copy of `network`.
+        """
 
     @abstractmethod
     def advance(

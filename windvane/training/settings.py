@@ -31,6 +31,8 @@ class Task:
     An agent from elsewhere is module:factory."""
     agent_args: Mapping[str, Any] | tuple[str, ...] = ()
     """Arguments of the agent, as name=value, such as kappa=0.02 for mn."""
+    start_from: str | None = None
+    """A saved policy whose network the runs start with; None for random networks."""
     replay: str = "der"
     """Replay rule: standard, der, sel, exp, or module:factory.
     none is for agents that learn from rollouts, such as pqn."""
