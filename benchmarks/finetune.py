@@ -134,7 +134,7 @@ def contend(
     step, regret, run, began = [], [], [], time.perf_counter()
     for start in range(0, config.steps, CHUNK):
         before = session.episodes
-        learning = start >= CHUNK and name != "frozen"
+        learning = start >= max(CHUNK, config.learning_starts) and name != "frozen"
         infos = session.advance(start, min(start + CHUNK, config.steps), learning, lambda: False)
         rows = episode_rows(infos, start, seeds, before, best)
         step.append(rows["step"])
