@@ -75,8 +75,9 @@ format: $(STAMP)
 types: $(STAMP)
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
 
+# Most tests compile much and compute little: without optimisations they take half the time.
 unit: $(STAMP)
-	$(BIN)/pytest -n auto --dist loadfile
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/pytest -n auto --dist loadfile
 
 slow: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster]'

@@ -176,7 +176,7 @@ def page(arguments: argparse.Namespace) -> None:
 
 def _changes(preset: str, config: dict[str, Any]) -> str:
     """The settings that were not the preset's of today."""
-    usual = TrainConfig.preset(preset).to_json()
+    config, usual = TrainConfig.from_json(config).to_json(), TrainConfig.preset(preset).to_json()
     names = [name for name in config if name not in ("seeds", "precision")]
     changed = {name: config[name] for name in names if config[name] != usual[name]}
     agents = [AGENTS.make(one["agent"], one["agent_args"]) for one in (config, usual)]
@@ -194,7 +194,8 @@ weight vectors (32 episodes each on Minecart, whose ore is random). Regret is di
 scaled as in training; "worst" is the weight vector with the largest mean regret. Seconds are \
 those of training, without compilation and evaluation. First every seed at the end, then means \
 over seeds on the way, where one to four episodes per weight vector are played, the same for \
-all. The presets' settings were chosen in trials on these same seeds (docs/decisions.md)."""
+all. The presets' settings were chosen in trials on seeds 0 to 4 (docs/decisions.md); where other \
+seeds are shown, nothing was chosen on them."""
 
 
 SCALING = """\

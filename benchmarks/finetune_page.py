@@ -188,8 +188,8 @@ for all contenders, means with 95% intervals over seeds (Student). Frozen is the
 with DER has the preset `paper-minecart` but for {settings}; from scratch it explores as the paper \
 does (1 to 0.05 over 100,000 steps) and has the paper's learning rate, 0.02; started with the \
 policy it explores little (0.05 to 0.01) and learns slowly, since with larger rates it forgot the \
-policy in trials on other seeds. The observation does not show the mines, so a policy cannot see that they changed. \
-Device: {device}."""
+policy in trials on other seeds. The observation does not show the mines, so a policy cannot see \
+that they changed. Device: {device}."""
 
 COMPARED = """\
 ## Differences on the same seeds

@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ jaxtyping.install_import_hook(["windvane"], CHECKER)
 import jax  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# `make unit` compiles without most optimisations, since most tests compile much and compute little.
+# Here they compute much, or compare two programs bit for bit that need not agree without.
+OPTIMISED = ("tests/oracle/", "tests/envs/", "tests/replay/test_priorities.py")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All optimisations for the files above."""
+    before = os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1"
+    if request.node.nodeid.startswith(OPTIMISED):
+        jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 hypothesis.settings.register_profile("windvane", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("windvane")
