@@ -43,6 +43,7 @@ def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     jax.config.update("jax_disable_most_optimizations", before)
 
+
 hypothesis.settings.register_profile("windvane", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("windvane")
 
