@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.replay import table
+from windvane.experiments.report.statistics import holm
 
 INSTANCES = {
     "paper": ("The paper's mines", "as the policies were trained on"),
@@ -36,15 +37,6 @@ def interval(values: np.ndarray) -> np.ndarray:
     number = values.shape[-1]
     quantile = stats.t.ppf(0.975, number - 1)
     return quantile * values.std(-1, ddof=1) / np.sqrt(number)
-
-
-def holm(p_values: list[float]) -> list[float]:
-    """Holm's correction, in the order given."""
-    order, adjusted, largest = np.argsort(p_values), [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(order.tolist()):
-        largest = max(largest, min((len(p_values) - rank) * p_values[index], 1.0))
-        adjusted[index] = largest
-    return adjusted
 
 
 def page(source: Path, out: Path) -> None:
@@ -92,7 +84,8 @@ def _cell(values: list[float]) -> str:
 
 def _compared(found: dict[str, Any]) -> list[list[str]]:
     """Paired differences on the same seeds; all p-values are of one family."""
-    rows, p_values = [], []
+    rows: list[list[str]] = []
+    p_values: list[float | None] = []
     for name, one in found.items():
         for schedule in ("sparse", "regular"):
             for pair in PAIRS:
@@ -105,9 +98,8 @@ def _compared(found: dict[str, Any]) -> list[list[str]]:
                     mean = f"{(a - b).mean():+.4f} ± {interval(a - b):.4f}"
                     rows.append([INSTANCES[name][0], schedule, label, PARTS[part], mean])
     adjusted = holm(p_values)
-    return [
-        [*row, "<0.0001" if p < 1e-4 else f"{p:.4f}"] for row, p in zip(rows, adjusted, strict=True)
-    ]
+    shown = ("-" if p is None else "<0.0001" if p < 1e-4 else f"{p:.4f}" for p in adjusted)
+    return [[*row, p] for row, p in zip(rows, shown, strict=True)]
 
 
 def _settings(found: dict[str, Any]) -> str:

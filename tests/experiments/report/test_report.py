@@ -111,7 +111,7 @@ def test_ours_stands_beside_the_papers():
         *make_cell([0.06, 0.06], agent="mo", replay="standard"),
     ]
     found = sections(summaries)
-    expected = "0.0300 [0.0200, 0.0400]", "-50.0% [-66.7, -33.3]", "paper 0.021, -43.24% ≈"
+    expected = "0.0300 [-0.0971, 0.1571]", "-50.0% [-261.8, +161.8]", "paper 0.021, -43.24% ≈"
     markdown = to_markdown(found, {})
     assert f"| **{expected[0]}**<br>{expected[1]}<br>{expected[2]}<br>2 seeds |" in markdown
     assert "| -<br>paper 0.031, -16.22% |" in markdown
@@ -119,8 +119,8 @@ def test_ours_stands_beside_the_papers():
     divs = "".join(f"<div>{text}</div>" for text in (*expected[1:], "2 seeds"))
     assert f'<td class="cell meets"><b>{expected[0]}</b>{divs}</td>' in page
     latex = to_latex(found)
-    assert r"\textbf{0.0300 {[}0.0200, 0.0400{]}}" in latex
-    assert r"-50.0\% {[}-66.7, -33.3{]}" in latex
+    assert r"\textbf{0.0300 {[}-0.0971, 0.1571{]}}" in latex
+    assert r"-50.0\% {[}-261.8, +161.8{]}" in latex
 
 
 def test_reports_say_which_runs_are_missing_or_odd(some):
@@ -158,7 +158,8 @@ def test_reports_count_the_orders():
     ]
     sentence = (
         "Of 2 pairs that the paper puts in an order: 1 hold, 0 go in the same direction but not "
-        "significantly, 0 go in the other direction but not significantly, 1 are reversed."
+        "significantly, 0 go in the other direction but not significantly, 1 are reversed. "
+        "Corrected for that many comparisons (Holm), 1 hold and 1 are reversed."
     )
     text = to_markdown(sections(summaries), {})
     assert sentence in text
@@ -417,7 +418,7 @@ def test_the_terminal_shows_what_was_run(some):
     text = console.export_text()
     console.file.close()
     assert "Deep Sea Treasure, observation features" in text
-    assert "0.0333 [0.0200, 0.0500]" in text
+    assert "0.0333 [-0.0046, 0.0713]" in text
     assert "(paper 0.021, -43.24% ≈)" in text
     assert "Not run: sparse NAIVE;" in text
     assert not re.search(r"sparse +│ MN", text)

@@ -9,11 +9,13 @@ from tests.experiments.synthetic import make_cell, make_run, paper_runs
 from windvane.errors import InputError
 from windvane.experiments.paper.orderings import VERDICTS, contrary, counts, key
 from windvane.experiments.paper.published import published_results
-from windvane.experiments.report.statistics import Estimate
 from windvane.experiments.report.tables import EXTRA, sections
 
 MAIN, DST = "table:results", "table:results-dst"
 SPARSE_OVERALL = "table:sel-result-table-sparse-overall"
+
+T1 = 12.7062047
+"""The 97.5% point of Student's t with one degree of freedom: of two runs."""
 
 
 def only_section(summaries):
@@ -48,10 +50,13 @@ def test_a_cell_has_our_numbers_and_the_papers():
     cell = cell_of(table)
     assert (cell.row, cell.seeds, cell.failed, cell.unmeasured) == ("CN", (0, 1), (), ())
     assert cell.mean is not None
-    assert (cell.mean.value, cell.mean.low, cell.mean.high) == pytest.approx((0.03, 0.02, 0.04))
+    assert (cell.mean.value, cell.mean.low, cell.mean.high) == pytest.approx(
+        (0.03, 0.03 - T1 * 0.01, 0.03 + T1 * 0.01)
+    )
     assert cell.change is not None
     ends = (cell.change.value, cell.change.low, cell.change.high)
-    assert ends == pytest.approx((-50, -200 / 3, -100 / 3))
+    # The baseline has no variance, so the interval is the mean's in other units.
+    assert ends == pytest.approx((-50, -50 - T1 * 100 / 6, -50 + T1 * 100 / 6))
     assert (cell.paper, cell.paper_change) == (0.021, -43.24)
     late = cell_of(table, period="last")
     assert late.mean is not None
@@ -80,7 +85,7 @@ def test_without_the_baseline_there_are_no_percents():
 
 
 def test_the_papers_number_may_lie_in_our_interval():
-    inside, outside = make_cell([0.02, 0.03]), make_cell([0.022, 0.03])
+    inside, outside = make_cell([0.02, 0.03]), make_cell([0.028, 0.029])
     assert cell_of(table_of(inside)).contains_paper
     assert not cell_of(table_of(outside)).contains_paper
     assert not cell_of(table_of(make_cell([0.021]))).contains_paper
@@ -158,7 +163,10 @@ def test_what_the_paper_does_not_have_is_shown_apart():
     extra = section.tables[1]
     assert named(extra.cells) == [("sparse", "cn", "sel")] * 2
     assert [cell.period for cell in extra.cells] == ["overall", "last"]
-    assert extra.cells[0].mean == Estimate(0.6, 0.5, 0.7)
+    found = extra.cells[0].mean
+    assert found is not None
+    expected = (0.6, 0.6 - T1 * 0.1, 0.6 + T1 * 0.1)
+    assert (found.value, found.low, found.high) == pytest.approx(expected)
     assert extra.cells[0].paper is None
     assert extra.orderings == ()
 

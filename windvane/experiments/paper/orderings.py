@@ -5,12 +5,12 @@ A reproduction can confirm the paper's claims, which are about order, without me
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, get_args
 
 from windvane.experiments.paper.published import Published
-from windvane.experiments.report.statistics import Estimate, Runs, difference
+from windvane.experiments.report.statistics import Estimate, Runs, difference, holm
 
 Verdict = Literal[
     "holds",
@@ -19,6 +19,7 @@ Verdict = Literal[
     "reversed",
 ]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Ordering:
     higher: Published
     ours: Estimate
     """How much higher ours is of the other: positive where we agree with the paper."""
+    corrected: float | None = None
+    """The p-value of our difference, corrected for all pairs of the table (Holm)."""
 
     @property
     def paper(self) -> float:
@@ -50,6 +53,11 @@ class Ordering:
             return "same direction, not significant"
         return "other direction, not significant"
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether the difference is significant among as many as the table has."""
+        return self.corrected is not None and self.corrected < SIGNIFICANT
+
 
 def orderings(
     cells: Iterable[Published], runs: Mapping[tuple[str, str, str, str], Runs]
@@ -68,7 +76,8 @@ def orderings(
         ours = difference(runs.get(key(higher), {}), runs.get(key(lower), {}))
         if ours is not None:
             found.append(Ordering(lower, higher, ours))
-    return tuple(found)
+    corrected = holm([pair.ours.p for pair in found])
+    return tuple(replace(pair, corrected=p) for pair, p in zip(found, corrected, strict=True))
 
 
 def key(cell: Published) -> tuple[str, str, str, str]:

@@ -4,6 +4,7 @@ What may not live here: the syntax of any one form, such as Markdown's or LaTeX'
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,14 +23,14 @@ from windvane.experiments.report.titles import (
 )
 from windvane.replay import REPLAYS
 
-_BAND = "the mean over seeds with its 95% bootstrap band"
+_BAND = "the mean over seeds with its 95% band (Student)"
 _CUMULATIVE = (
     f"{_BAND}. It grows when an episode ends, so that an agent that goes in circles adds little: "
     "the table has the regret per episode."
 )
 _SINCE_CHANGE = (
     "by the steps since the last sparse change of weights, in the second half of the training: the "
-    "mean over changes and seeds with its 95% bootstrap band over seeds."
+    "mean over changes and seeds with its 95% band (Student) over seeds."
 )
 _UTILITY_BAND = (
     "the returns of the episodes that ended in a window of the steps, scalarised by their weights "
@@ -51,8 +52,10 @@ _PAPER_DECIMALS = {"minecart": 3, "dst": 4}
 """Of our regrets; the paper prints three, which are few for Deep Sea Treasure's."""
 _MOST_DECIMALS = 10
 CAVEAT = (
-    "Pairs are judged one by one, by the 95% interval of the difference of their means: of many, "
-    "some differ by chance. Pairs for which the paper prints equal numbers are not judged."
+    "A pair holds or is reversed by the 95% interval of the mean difference on the seeds that both "
+    "cells have (Student); of many, some differ by chance, so that only what remains after Holm's "
+    "correction for all pairs of a table is confirmed. Pairs for which the paper prints equal "
+    "numbers are not judged."
 )
 PAIR_HEADER = ("schedule, period", "paper's order", "here", "paper", "ours")
 
@@ -136,7 +139,7 @@ def legend(section: Section) -> str:
             "not known, as the optimum is not"
         )
         best = "highest"
-    parts = ["our mean with its 95% bootstrap interval"]
+    parts = ["our mean with its 95% interval (Student)"]
     if section.has_baseline:
         parts.append("then the difference to MO with standard replay")
     if section.has_paper:
@@ -191,7 +194,11 @@ def verdict_text(pairs: Sequence[Ordering]) -> str:
         return "No two cells that the paper orders were run."
     counted = counts(pairs)
     parts = ", ".join(f"{counted[verdict]} {_plural(verdict)}" for verdict in VERDICTS)
-    return f"Of {len(pairs)} pairs that the paper puts in an order: {parts}."
+    confirmed = Counter(pair.verdict for pair in pairs if pair.confirmed)
+    return (
+        f"Of {len(pairs)} pairs that the paper puts in an order: {parts}. Corrected for that many "
+        f"comparisons (Holm), {confirmed['holds']} hold and {confirmed['reversed']} are reversed."
+    )
 
 
 def pair_texts(section: Section, pair: Ordering) -> tuple[str, str, str, str, str]:
@@ -202,7 +209,7 @@ def pair_texts(section: Section, pair: Ordering) -> tuple[str, str, str, str, st
     return (
         f"{pair.lower.schedule}, {period}",
         f"{cell_name(pair.lower)} < {cell_name(pair.higher)}",
-        pair.verdict,
+        _judged(pair),
         f"{pair.paper:+.3f}",
         estimate_text(pair.ours, f"+.{decimals(section)}f"),
     )
@@ -276,6 +283,12 @@ def _odd(table: ResultTable, which: str) -> list[str]:
     return [
         f"{name} (seed {', '.join(map(str, seeds))})" for name, seeds in names.items()
     ]  # fmt: skip
+
+
+def _judged(pair: Ordering) -> str:
+    significant = pair.verdict in ("holds", "reversed")
+    uncertain = significant and not pair.confirmed
+    return f"{pair.verdict}, but not after correction" if uncertain else pair.verdict
 
 
 def _plural(verdict: str) -> str:

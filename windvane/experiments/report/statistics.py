@@ -1,22 +1,19 @@
-"""Intervals of means over runs: 95% bootstrap intervals, the same on every call.
+"""Means over runs, their 95% intervals and tests of their differences, all by Student's t.
 
-Runs are resampled within their cell (cells are the strata), and intervals are percentiles of the
-resampled means. For few runs such intervals are too narrow: of ten they hold the true mean in
-about 90 of 100 cases rather than 95, of five in 85, of three in 74 and of two in 51.
+Cells have five or ten runs. For so few, percentiles of a bootstrap are too narrow: of five normal
+numbers they hold the mean in 84 of 100 cases. Student's intervals hold it in 95, whatever the
+number, and that of very skewed numbers (lognormal) in about 82; the tests check it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
+from scipy import stats
 
-RESAMPLES = 10_000
-BAND_RESAMPLES = 2_000
-"""Fewer for the bands of curves, which have an interval at each of their points."""
-PERCENTILES = (2.5, 97.5)
+LEVEL = 0.95
 
 Runs = Mapping[int, float]
 """A number for each of a cell's runs, by seed: runs with the same seed have the same weights."""
@@ -29,6 +26,8 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+    p: float | None = None
+    """Of a difference: how likely one as large is where there is none."""
 
     def contains(self, number: float) -> bool:
         """Whether the interval does; no interval contains nothing."""
@@ -47,81 +46,140 @@ def mean(runs: Runs) -> Estimate | None:
         return None
     if values.size < 2:
         return Estimate(float(values.mean()))
-    return _estimate(values.mean(), _resamples(values.size, 0) @ values)
+    return _estimate(values.mean(), _variance(values), values.size - 1)
 
 
 def difference(one: Runs, other: Runs) -> Estimate | None:
     """How much higher the mean of `one` is than that of `other`, or None if one of them is empty.
 
-    Runs with the same seed have the same weights, which is noise that both share: where the seeds
-    of both are the same, seeds are resampled for both at once.
+    Runs with the same seed have the same weights, which is noise that both share: where at least
+    two seeds are common to both, these alone count, pair by pair. Otherwise all runs do, and their
+    variances need not be equal (Welch).
     """
-    first, second = _values(one), _values(other)
-    if not first.size or not second.size:
+    sample = _sample(one, other)
+    if sample is None:
         return None
-    value = first.mean() - second.mean()
-    resampled = _resampled(one, other)
-    if resampled is None:
+    value = sample.first - sample.second
+    if sample.variances is None:
         return Estimate(float(value))
-    return _estimate(value, resampled[0] - resampled[1])
+    return _tested(value, *sample.of(1.0))
 
 
 def change(runs: Runs, baseline: Runs) -> Estimate | None:
-    """How many percent higher the mean of `runs` is than the baseline's, resampled as a difference.
+    """How many percent higher the mean of `runs` is than the baseline's, on the same seeds as a
+    difference, with Fieller's interval of a ratio.
 
     It is None where one of them is empty or percents of the baseline mean nothing, and has no
-    interval where they mean nothing in some of the resamples.
+    interval where the baseline may as well be 0.
     """
-    first, base = _values(runs), _values(baseline)
-    if not first.size or not base.size or base.mean() <= 0:
+    sample = _sample(runs, baseline)
+    if sample is None or sample.second <= 0:
         return None
-    resampled = _resampled(runs, baseline)
+    a, b = sample.first, sample.second
     with np.errstate(all="ignore"):  # a baseline next to 0
-        value = 100 * (first.mean() / base.mean() - 1)
-        if not math.isfinite(value):
-            return None
-        if resampled is None or (resampled[1] <= 0).any():
-            return Estimate(float(value))
-        ratios = 100 * (resampled[0] / resampled[1] - 1)
-    return _estimate(value, ratios) if np.isfinite(ratios).all() else Estimate(float(value))
+        ratio = a / b
+    if not math.isfinite(ratio):
+        return None
+    value = float(100 * (ratio - 1))
+    if sample.variances is None:
+        return Estimate(value)
+    # All ratios r for which a - r b does not differ from 0: the roots of a square.
+    quantile = _quantile(sample.of(ratio)[1]) ** 2
+    of_a, of_b, both = sample.variances
+    square, middle, rest = b * b - quantile * of_b, a * b - quantile * both, a * a - quantile * of_a
+    if square <= 0:
+        return Estimate(value)
+    root = math.sqrt(max(middle * middle - square * rest, 0.0))
+    ends = (100 * ((middle + sign * root) / square - 1) for sign in (-1, 1))
+    return Estimate(value, *map(float, ends))
 
 
 def band(
     curves: Float[np.ndarray, "runs points"],
 ) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]] | None:
     """Lower and upper end of the mean curve's interval at each point; None for a single run."""
-    if len(curves) < 2:
+    number = len(curves)
+    if number < 2:
         return None
-    resampled = _resamples(len(curves), 0)[:BAND_RESAMPLES] @ curves
-    low, high = np.percentile(resampled, PERCENTILES, axis=0)
-    return low, high
+    half = _quantile(number - 1) * curves.std(axis=0, ddof=1) / math.sqrt(number)
+    return curves.mean(axis=0) - half, curves.mean(axis=0) + half
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction for as many comparisons as there are p-values, in the order given."""
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = max(largest, min((len(known) - rank) * p, 1.0))
+        corrected[index] = largest
+    return corrected
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Means of two cells, and how sure they are."""
+
+    first: float
+    second: float
+    variances: tuple[float, float, float] | None = None
+    """Of both means, and their covariance; None where one of them has a single run."""
+    sizes: tuple[int, int] = (0, 0)
+    paired: bool = False
+
+    def of(self, ratio: float) -> tuple[float, float]:
+        """The variance of first - ratio * second, and its degrees of freedom."""
+        assert self.variances is not None
+        of_first, of_second, both = self.variances
+        scaled = ratio * ratio * of_second
+        variance = max(of_first + scaled - 2 * ratio * both, 0.0)
+        if self.paired:
+            return variance, self.sizes[0] - 1
+        n, m = self.sizes
+        parts = of_first**2 / (n - 1) + scaled**2 / (m - 1)
+        return variance, (of_first + scaled) ** 2 / parts if parts > 0 else n + m - 2
+
+
+def _sample(one: Runs, other: Runs) -> _Sample | None:
+    first, second = measured(one), measured(other)
+    if not first or not second:
+        return None
+    common = [seed for seed in first if seed in second]
+    paired = len(common) >= 2
+    if paired:
+        first, second = ({seed: runs[seed] for seed in common} for runs in (first, second))
+    x, y = _values(first), _values(second)
+    means = float(x.mean()), float(y.mean())
+    if min(x.size, y.size) < 2:
+        return _Sample(*means)
+    both = float(np.cov(x, y)[0, 1]) / x.size if paired else 0.0
+    variances = (_variance(x), _variance(y), both)
+    return _Sample(*means, variances, (x.size, y.size), paired)
 
 
 def _values(runs: Runs) -> Float[np.ndarray, " runs"]:
     return np.asarray(list(measured(runs).values()), dtype=float)
 
 
-def _estimate(value: float, resampled: Float[np.ndarray, " resamples"]) -> Estimate:
-    low, high = np.percentile(resampled, PERCENTILES)
-    return Estimate(float(value), float(low), float(high))
+def _variance(values: Float[np.ndarray, " runs"]) -> float:
+    """Of the mean."""
+    return float(values.var(ddof=1)) / values.size
 
 
-def _resampled(
-    one: Runs, other: Runs
-) -> tuple[Float[np.ndarray, " resamples"], Float[np.ndarray, " resamples"]] | None:
-    """Both means in every resample; None where one of them has too few runs to resample."""
-    first, second = _values(one), _values(other)
-    if min(first.size, second.size) < 2:
-        return None
-    paired = measured(one).keys() == measured(other).keys()
-    shares = _resamples(first.size, 0)
-    others = shares if paired else _resamples(second.size, 1)
-    return shares @ first, others @ second
+def _quantile(freedom: float) -> float:
+    return float(stats.t.ppf(0.5 + LEVEL / 2, freedom))
 
 
-@lru_cache(maxsize=64)
-def _resamples(runs: int, stratum: int) -> Float[np.ndarray, "resamples runs"]:
-    """The share of every run in every resample: a mean of all resamples is then one product."""
-    generator = np.random.default_rng((runs, stratum))
-    counts = generator.multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
-    return counts / runs
+def _estimate(value: float, variance: float, freedom: float) -> Estimate:
+    half = _quantile(freedom) * math.sqrt(variance)
+    return Estimate(float(value), float(value - half), float(value + half))
+
+
+def _tested(value: float, variance: float, freedom: float) -> Estimate:
+    found = _estimate(value, variance, freedom)
+    # What is left of a sum of numbers that cancel is rounding, no variance.
+    if variance <= (1e-12 * value) ** 2:
+        p = 1.0 if value == 0 else 0.0
+    else:
+        p = float(2 * stats.t.sf(abs(value) / math.sqrt(variance), freedom))
+    return Estimate(found.value, found.low, found.high, p)
