@@ -5,9 +5,9 @@
     python -m benchmarks.time_to_utility all --minutes 20 --cores 0 1    # all that is missing
     python -m benchmarks.time_to_utility page    # what results/time-to-utility holds
 
-`run` trains one contender on one core. Its clock stands still while the greedy policy is looked
-at; compilation is timed by itself. `morl-envelope` and `morl-gpi-ls` need what `make bench-utility`
-installs, and its Python.
+`run` trains one contender on one core. Its clock counts the processor's seconds and stands still
+while the greedy policy is looked at; compilation is timed by itself. `morl-envelope` and
+`morl-gpi-ls` need what `make bench-utility` installs, and its Python.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def run_all(arguments: argparse.Namespace) -> None:
         finally:
             free.put(core)
 
-    jobs = [(e, a, s) for s in arguments.seeds for e in ENVS for a in (*OURS, *PEERS)]
+    jobs = [(e, a, s) for s in arguments.seeds for a in arguments.agents for e in arguments.envs]
     with ThreadPoolExecutor(len(arguments.cores)) as pool:
         codes = list(pool.map(lambda job: one(*job), jobs))
     sys.exit(max(codes))
@@ -94,6 +94,8 @@ def main() -> None:
     one.add_argument("--out", type=Path, required=True)
     two = commands.add_parser("all")
     two.add_argument("--seeds", type=int, nargs="+", default=[0])
+    two.add_argument("--envs", nargs="+", choices=ENVS, default=list(ENVS))
+    two.add_argument("--agents", nargs="+", choices=(*OURS, *PEERS), default=[*OURS, *PEERS])
     two.add_argument("--minutes", type=float, default=20.0)
     two.add_argument("--cores", type=int, nargs="+", default=[0])
     two.add_argument("--into", dest="source", type=Path, default=FOLDER)

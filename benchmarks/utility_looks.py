@@ -4,7 +4,10 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
+from collections import deque
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,22 +30,35 @@ FIRST, LOOKS = 2.0, 15
 """Seconds of the first look, and how many are spread geometrically until time is over."""
 CLOSE, ENOUGH = 0.8, 0.995
 """Share of the optimum from which looks are at all weights; and where peers stop, reached twice."""
+TICK, HISTORY = 0.05, 12_000
+"""Seconds between two readings of both clocks, and how many are kept: ten minutes."""
 PACKAGES = ("morl-baselines", "mo-gymnasium", "gymnasium", "torch", "jax", "numpy")
 
 
 class Clock:
-    """Seconds of training: without looks, and without compilation unless asked for."""
+    """Seconds of training: without looks, and without compilation unless asked for.
 
-    def __init__(self) -> None:
+    They are seconds of the processor. A contender has one core and one thread, so that on an idle
+    machine these are the seconds that pass, and other work on the machine counts for nobody.
+    """
+
+    def __init__(
+        self,
+        passed: Callable[[], float] = time.perf_counter,
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
         self.looking = False
-        self._begun = time.perf_counter()
+        self._passed, self.used = passed, used
+        self._begun = used()
         self._looks = 0.0
         self._compilations: list[tuple[float, float]] = []
         self.compilation = 0.0
+        self._history = deque([(passed(), self._begun)], HISTORY)
 
     def start(self) -> None:
         """Training begins now."""
-        self._begun, self._compilations, self.compilation = time.perf_counter(), [], 0.0
+        self._begun, self._compilations, self.compilation = self.used(), [], 0.0
+        threading.Thread(target=self._remember, daemon=True).start()
 
     @property
     def seconds(self) -> float:
@@ -52,14 +68,17 @@ class Clock:
     @property
     def with_compilation(self) -> float:
         """Of training, as its user waits for it."""
-        return time.perf_counter() - self._begun - self._looks
+        return self.used() - self._begun - self._looks
 
     def compiled(self, seconds: float) -> None:
-        """Something has just been compiled. What happened within is part of it, not more."""
+        """Something has just been compiled, in so many seconds that passed. What happened within is
+        part of it, not more.
+        """
         if self.looking:
             return
-        end = time.perf_counter()
-        begin = max(end - seconds, self._begun)
+        now, end = self._passed(), self.used()
+        passed, used = np.transpose([*tuple(self._history), (now, end)])
+        begin = max(float(np.interp(now - seconds, passed, used)), self._begun)
         while self._compilations and self._compilations[-1][1] > begin:
             first, last = self._compilations.pop()
             begin, self.compilation = min(begin, first), self.compilation - (last - first)
@@ -69,6 +88,12 @@ class Clock:
     def looked(self, seconds: float) -> None:
         """So long it stood still."""
         self._looks += seconds
+
+    def _remember(self) -> None:
+        """Both clocks side by side, as compilers tell their seconds by the one on the wall."""
+        while True:
+            self._history.append((self._passed(), self.used()))
+            time.sleep(TICK)
 
 
 class Looks:
@@ -110,13 +135,13 @@ class Looks:
         moment = {
             "seconds": clock.seconds, "with_compilation": clock.with_compilation, "steps": steps,
         }  # fmt: skip
-        clock.looking, began = True, time.perf_counter()
+        clock.looking, began = True, clock.used()
         while self._times and self._times[0] <= moment["seconds"]:
             self._times.pop(0)
         row = self._judge(act, WEIGHTS if finished else FEW)
         if not finished and row["share"] >= CLOSE:
             row = self._judge(act, WEIGHTS)
-        row = moment | row | {"look_seconds": time.perf_counter() - began, "load": os.getloadavg()}
+        row = moment | row | {"look_seconds": clock.used() - began, "load": os.getloadavg()}
         self._report["rows"].append(row)
         self._report |= {"finished": finished, "compilation": clock.compilation}
         self._out.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +150,7 @@ class Looks:
         part.replace(self._out)
         shown = {key: round(value, 4) for key, value in row.items() if key != "load"}
         print(shown, finished, file=sys.stderr, flush=True)
-        clock.looked(time.perf_counter() - began)
+        clock.looked(clock.used() - began)
         clock.looking = False
 
     def _judge(self, act: Act, size: int) -> dict[str, Any]:

@@ -213,8 +213,9 @@ environment, the same for all. Looks are spread geometrically from 2 s on. A loo
 one. Times are those of the first look that found so much; it may be less again later. Minecart's \
 ore is random and drawn by one generator, seeded alike for all; its episodes are cut after 350 \
 steps, when the discount is below 0.001.
-- **Seconds** are those of training: without looks, and without compilation except where it is \
-said. What an algorithm evaluates for its own sake counts.
+- **Seconds** are the processor's, of training: without looks, and without compilation except \
+where it is said. With one thread on one core they are the seconds that pass on an idle machine. \
+What an algorithm evaluates for its own sake counts.
 - **morl-baselines** 1.3.0: Envelope with the settings of its `examples/envelope_minecart.py`, \
 GPI-LS with those of `examples/gpi_pd_minecart.py` (`gpi-ls`, without GPI-PD, one gradient step \
 per step, which the example leaves open; without priorities version 1.3.0 stops with an error, as \

@@ -69,10 +69,9 @@ def test_files_become_a_page_and_a_figure(tmp_path: Path):
     assert (tmp_path / "page.png").stat().st_size > 10_000
 
 
-def test_what_is_compiled_within_a_compilation_counts_once(monkeypatch: pytest.MonkeyPatch):
+def test_what_is_compiled_within_a_compilation_counts_once():
     now = [100.0]
-    monkeypatch.setattr("benchmarks.utility_looks.time.perf_counter", lambda: now[0])
-    clock = Clock()
+    clock = Clock(lambda: now[0], lambda: now[0])
     for at, seconds in ((110, 2), (111, 4), (120, 1)):  # the second holds the first
         now[0] = at
         clock.compiled(seconds)
@@ -81,3 +80,11 @@ def test_what_is_compiled_within_a_compilation_counts_once(monkeypatch: pytest.M
     clock.compiled(3)
     clock.looked(5)
     assert (clock.with_compilation, clock.compilation, clock.seconds) == (20, 5, 15)
+
+
+def test_what_the_processor_does_for_others_does_not_count():
+    now = [100.0]
+    clock = Clock(lambda: now[0], lambda: now[0] / 2)  # half of it is at work elsewhere
+    now[0] = 110
+    clock.compiled(6)
+    assert (clock.with_compilation, clock.compilation, clock.seconds) == (5, 3, 2)
