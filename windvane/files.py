@@ -5,6 +5,8 @@ out there.
 """
 
 import errno
+import hashlib
+import itertools
 import json
 import os
 import re
@@ -55,19 +57,25 @@ def atomic_write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             raise
 
 
-def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file as a whole, unless it is there: what another process holds is not replaced."""
+def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> bool:
+    """Write a file as a whole, unless it is there: what another process holds is not replaced.
+
+    Whether it was written: of several processes that try at once, one has written it.
+    """
     own = path.with_name(f"{path.name}.{uuid4().hex}.new{UNFINISHED}")
     atomic_write(own, write)
     try:
         os.link(own, path)
     except FileExistsError:
-        pass
+        return False
     except OSError:  # a file system without links
-        if not path.exists():
-            os.replace(own, path)
+        if path.exists():
+            return False
+        os.replace(own, path)
     finally:
         own.unlink(missing_ok=True)
+    _flush_folder(path.parent)
+    return True
 
 
 def move(temporary: Path, path: Path) -> None:
@@ -180,22 +188,54 @@ def faults_of(path: str | Path, what: str) -> Iterator[None]:
 
 
 def own_files(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """The files of a folder whose whole names match, in order; none of a folder that is a link, as
-    what lies behind it need not be ours.
+    """The plain files of a folder whose whole names match, in order. No link is followed, as what
+    lies behind it need not be ours.
     """
     try:
         if folder.is_symlink() or not folder.is_dir():
             return []
-        return sorted(path for path in folder.iterdir() if name.fullmatch(path.name))
+        named = (path for path in folder.iterdir() if name.fullmatch(path.name))
+        return sorted(path for path in named if stat.S_ISREG(path.lstat().st_mode))
     except OSError as error:
         raise InputError(_unreadable(folder, "the folder", error)) from error
 
 
-def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files or links to some; a folder that has the name of one is left alone."""
+def remove_files(paths: Iterable[Path], begins: bytes = b"") -> None:
+    """Remove plain files that begin with the bytes that a file of their kind begins with. A folder,
+    a link or another file that has the name of one is left alone.
+    """
     for path in paths:
-        with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
-            path.unlink()
+        with suppress(OSError):
+            if stat.S_ISREG(path.lstat().st_mode) and _begins(path, begins):
+                path.unlink()
+
+
+def _begins(path: Path, begins: bytes) -> bool:
+    if not begins:
+        return True
+    with path.open("rb") as file:
+        return file.read(len(begins)) == begins
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file that cannot be used, so that it is neither read again nor lost."""
+    for number in itertools.count(1):
+        aside = path.with_name(f"{path.name}.aside{number}")
+        if not path_exists(aside):
+            break
+    with as_input_error(path):
+        os.replace(path, aside)
+    return aside
+
+
+def file_sum(path: Path, what: str = "the file") -> str:
+    """The SHA-256 sum of a file."""
+    file_size(path, what)
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(_unreadable(path, what, error)) from error
 
 
 def remove_folder(path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.fuzz import corruptions
 from tests.fuzz.corruptions import Corruption
-from tests.runs.small import STEPS, small
+from tests.runs.small import STEPS, small, without_sums
 from windvane.envs.deep_sea_treasure import MAPS, DeepSeaTreasure, read_map
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import PAPER, MinecartConfig
@@ -31,10 +31,11 @@ from windvane.oracle.minecart_trips import TripPlan
 from windvane.oracle.search_cache import SearchCache
 from windvane.policy import Policy
 from windvane.runs import checkpoint, records
-from windvane.runs.folder import load_config, load_optimal
+from windvane.runs.folder import load_config, load_optimal, load_owner
 from windvane.runs.greedy import read_evaluations
 from windvane.runs.records import read_content, read_records
-from windvane.runs.result import Result, policy_path, read_failed
+from windvane.runs.result import Result, policy_path
+from windvane.runs.result import read_summary as read_run_summary
 from windvane.runs.runner import train
 from windvane.runs.tables import write_table
 from windvane.training.build import build
@@ -78,11 +79,13 @@ def text_only(data: bytes, draw: np.random.Generator) -> Iterator[Corruption]:
 
 
 def _checkpoint(path: Path) -> Any:
-    """The state of the newest checkpoint that is whole; one that is damaged is passed over."""
+    """The state of the newest checkpoint that is whole; one that is damaged is set aside."""
     folder = path.parent.parent
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        found = checkpoint.load(folder, _template(), STEPS)
+        found = checkpoint.load(folder, _template(), load_owner(folder))
+    for aside in (folder / "checkpoints").glob("*.aside1"):
+        aside.unlink()
     assert found is not None
     assert found.step in (400, STEPS)
     return found
@@ -94,7 +97,7 @@ def _template() -> Any:
 
 
 def _config(path: Path) -> Any:
-    config = load_config(path.parent)
+    config = load_owner(path.parent).config
     assert 1 <= len(config.run_names) <= 10_000
     return config
 
@@ -142,7 +145,7 @@ KINDS = {
     "summary": Kind(
         "run/summary.json",
         corruptions.of_json,
-        lambda path: read_failed(path.parent, small()),
+        lambda path: read_run_summary(path.parent, small()),
     ),
     "custom parts": Kind(
         "objects/own-parts.json", corruptions.of_json, lambda path: load_config(path.parent)
@@ -218,6 +221,7 @@ def make_specimens(base: Path, finished: Result) -> Path:
     assert finished.folder is not None
     run, config = base / "run", finished.config
     shutil.copytree(finished.folder, run)
+    without_sums(run)  # or every change is refused by its sum alone
     names = ("utility", "worst_utility", "regret", "worst_regret", "never_ending")
     evaluations = {name: np.linspace(0.1, 0.4, 4) for name in names}
     whole = {"run": [0, 1, 0, 1], "seed": [3, 5, 3, 5], "step": [240, 240, 480, 480]}

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.runs.small import small
+from tests.runs.small import small, state_of
 from windvane.runs import checkpoint
 from windvane.runs.result import Result
 from windvane.runs.runner import train
 
 
 @pytest.fixture(scope="session")
-def last_state(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def last_state(finished: Result, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The complete state at the end: what the last checkpoint holds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint, "remove", lambda folder: None)
         folder = tmp_path_factory.mktemp("state") / "run"
         train(small(), out=folder, progress=False)
-    return checkpoint.saved(folder)[-1].read_bytes()
+    return state_of(folder)
 
 
 @pytest.fixture

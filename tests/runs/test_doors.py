@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.runs.small import files_of, small
+from tests.runs.small import files_of, small, without_sums
 from windvane.errors import InputError
 from windvane.evaluation import check_values, optimal_value_fn
 from windvane.policy import Policy
 from windvane.runs import checkpoint, records
 from windvane.runs.checkpoint import Checkpoint
+from windvane.runs.folder import Owner
 from windvane.runs.records import RecordWriter, check_episodes, check_finite, read_records
 from windvane.runs.result import Result, policy_path
 from windvane.runs.runner import resume, train
@@ -47,18 +48,28 @@ def test_leftovers_of_kills_are_swept_and_nothing_else(copy: Path, tmp_path: Pat
 
 
 def test_parts_and_checkpoints_of_others_stay(tmp_path: Path) -> None:
-    for folder, ours in (
-        ("records", "steps-000000000000-000000000010.parquet"),
-        ("checkpoints", "step-000000000010.npz"),
+    elsewhere = tmp_path.with_name("elsewhere")
+    elsewhere.write_bytes(b"PAR1, and PK")
+    for folder, begins, ours in (
+        ("records", b"PAR1", "steps-{:012d}-000000000030.parquet"),
+        ("checkpoints", b"PK", "step-{:012d}.npz"),
     ):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / ours).touch()
+        (tmp_path / folder / ours.format(10)).write_bytes(begins)
+        # What has the name of one, but is none.
+        (tmp_path / folder / ours.format(11)).write_bytes(b"mine")
+        (tmp_path / folder / ours.format(12)).symlink_to(elsewhere)
         (tmp_path / folder / "notes.txt").touch()
         (tmp_path / folder / "steps-1.parquet").mkdir()
     records.remove_parts(tmp_path)
     checkpoint.remove(tmp_path)
     left = sorted(path.name for path in tmp_path.rglob("*") if path.parent != tmp_path)
-    assert left == ["notes.txt"] * 2 + ["steps-1.parquet"] * 2
+    assert left == [
+        "notes.txt", "notes.txt", "step-000000000011.npz", "step-000000000012.npz",
+        "steps-000000000011-000000000030.parquet", "steps-000000000012-000000000030.parquet",
+        "steps-1.parquet", "steps-1.parquet",
+    ]  # fmt: skip
+    assert elsewhere.exists()
 
 
 def test_records_are_not_written_through_a_link(tmp_path: Path) -> None:
@@ -76,10 +87,10 @@ def test_a_missing_part_is_noticed(finished: Result, tmp_path: Path) -> None:
         writer.write(stop)
     assert len(read_records(tmp_path)["step"]) == len(finished.records["step"])
     next(iter(sorted((tmp_path / "records").iterdir()))).unlink()
-    with pytest.raises(InputError, match="a part is missing or there twice"):
-        read_records(tmp_path)
-    with pytest.raises(InputError, match="a part is missing or there twice"):
-        RecordWriter(tmp_path, 480)
+    with pytest.warns(UserWarning, match="the records of steps 1 to 160 of the training in"):
+        assert (read_records(tmp_path)["step"] > 160).all()
+    with pytest.warns(UserWarning, match="the records of steps 1 to 160 of the training in"):
+        assert RecordWriter(tmp_path, 480).gone == ((0, 160),)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +147,7 @@ def test_a_torn_table_is_one_sentence_with_pyarrow_too(
 
 
 def test_fewer_records_than_the_summary_says(copy: Path, finished: Result) -> None:
+    without_sums(copy)
     half = {name: column[:10] for name, column in finished.records.items()}
     write_table(copy / "episodes.parquet", half)
     with pytest.raises(InputError, match=r"summary\.json is not usable: it is of .* records of 10"):
@@ -144,9 +156,11 @@ def test_fewer_records_than_the_summary_says(copy: Path, finished: Result) -> No
 
 def test_a_checkpoint_of_too_many_steps_is_passed_over(tmp_path: Path) -> None:
     state = {"a": jnp.arange(5)}
-    path = checkpoint.save(tmp_path, Checkpoint(7, state))
-    with pytest.warns(UserWarning, match="it is of step 7, and the run has 6"):
-        assert checkpoint.load(tmp_path, state, 6) is None
+    owner = Owner(small(), None)
+    path = checkpoint.save(tmp_path, Checkpoint(484, state, owner))
+    with pytest.warns(UserWarning, match="it is of step 484, and the run has 480"):
+        assert checkpoint.load(tmp_path, state, owner) is None
+    path = checkpoint.save(tmp_path, Checkpoint(7, state, owner))
     path.rename(path.with_name("step-000000000009.npz"))
     with pytest.warns(UserWarning, match="it is of step 7, not of 9 as its name says"):
         assert checkpoint.load(tmp_path, state) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.small import files_of
+from tests.runs.small import results_of
 
 PROGRAM = """
 import sys
@@ -58,7 +58,7 @@ def kill_and_go_on(tmp_path: Path, moments: int) -> None:
         process.wait()
     assert not (killed / "summary.json").exists(), "it must be killed before it is finished"
     assert start(tmp_path / "cache", steps, killed, whole).wait() == 0
-    assert files_of(killed) == files_of(whole)
+    assert results_of(killed) == results_of(whole)
 
 
 @pytest.mark.slow

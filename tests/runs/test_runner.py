@@ -5,6 +5,7 @@ import io
 import json
 import signal
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from tests.runs.crashes import Crash, crash_at_files, stop_after
-from tests.runs.small import STEPS, STOPS, files_of, same_records, small
+from tests.runs.small import STEPS, STOPS, files_of, same_records, small, state_of
 from windvane import files, resume, train
 from windvane.agents.conditioned import ConditionedNetwork
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
@@ -44,7 +45,7 @@ def test_a_stopped_training_resumes_to_the_same_end(
     stops: list[int],
     folder: Path,
     finished: Result,
-    last_state: bytes,
+    last_state: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     todo = list(stops)
@@ -57,7 +58,7 @@ def test_a_stopped_training_resumes_to_the_same_end(
     result = begin()
     assert not todo
     assert same_outcome(result, finished)
-    assert checkpoint.saved(folder)[-1].read_bytes() == last_state
+    assert state_of(folder) == last_state
 
 
 def test_a_checkpoint_within_a_chunk_is_resumed_from(
@@ -67,10 +68,9 @@ def test_a_checkpoint_within_a_chunk_is_resumed_from(
     stop_after(monkeypatch, [160])
     with pytest.raises(TrainingStopped):
         train(small(), out=folder)
-    longer = json.loads((folder / "config.json").read_text()) | {"chunk": 200}
-    (folder / "config.json").write_text(json.dumps(longer))
-    lengths = [c.stop - c.start for c in runner.chunks(small(chunk=200))]
-    assert lengths == [80, 200, 200]
+    longer = list(runner.chunks(small(chunk=200)))
+    assert [chunk.stop - chunk.start for chunk in longer] == [80, 200, 200]
+    monkeypatch.setattr(runner, "chunks", lambda config: longer)
     assert same_outcome(resume(folder), finished)
 
 
@@ -136,17 +136,44 @@ def test_damaged_checkpoints_are_passed_over(
     assert len(saved) == 2
     for path in saved[-number:]:
         damage(path, how)
-    with pytest.warns(UserWarning, match="is damaged and is passed over") as said:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         result = resume(folder)
-    assert len(said) == number
+    sentences = [str(one.message) for one in said]
+    damaged = [one for one in sentences if "is damaged and is passed over" in one]
+    assert len(damaged) == number
     assert same_outcome(result, finished)
+    # Without a checkpoint it began anew, and keeps the records that there were.
+    aside = list(folder.rglob("*.aside*"))
+    assert len(aside) == (4 if number == 2 else 0)
+    assert [one for one in sentences if "training resumes at step 0" in one] == sentences[number:]
+    assert len(sentences[number:]) == number - 1
+
+
+def test_with_all_checkpoints_damaged_new_ones_are_kept(
+    folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop_after(monkeypatch, [400])
+    with pytest.raises(TrainingStopped):
+        train(small(), out=folder)
+    for path in checkpoint.saved(folder):
+        damage(path, "cut")
+    stop_after(monkeypatch, [240])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(TrainingStopped):
+            resume(folder)
+    assert [path.stem for path in checkpoint.saved(folder)] == [
+        "step-000000000160", "step-000000000240",
+    ]  # fmt: skip
+    assert same_outcome(resume(folder), finished)
 
 
 def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
     state = {"key": jax.random.key(1), "a": jnp.arange(5), "b": jnp.asarray([True, False])}
     path = checkpoint.save(tmp_path, Checkpoint(7, state))
     data = path.read_bytes()
-    step, back = checkpoint.read(path, state)
+    step, back, *_ = checkpoint.read(path, state)
     assert step == 7
     assert jax.tree.structure(back) == jax.tree.structure(state)
     assert back["key"] == state["key"]
@@ -154,7 +181,7 @@ def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
     for place in range(len(data)):
         path.write_bytes(data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :])
         try:
-            step, changed = checkpoint.read(path, state)
+            step, changed, *_ = checkpoint.read(path, state)
         except Exception:
             rejected += 1
         else:  # a date or the like: whatever is read is right
@@ -167,8 +194,9 @@ def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_training_is_not_used(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, Checkpoint(7, {"a": jnp.arange(5)}))
-    with pytest.warns(UserWarning, match="an array is int32 of shape"):
-        assert checkpoint.load(tmp_path, {"a": jnp.arange(6)}) is None
+    with pytest.raises(InputError, match=r"does not fit the config\.json .* int32 of shape"):
+        checkpoint.load(tmp_path, {"a": jnp.arange(6)})
+    assert len(checkpoint.saved(tmp_path)) == 1
 
 
 def test_a_checkpoint_of_a_newer_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,9 +355,9 @@ def test_fixed_weights_are_a_vector_of_any_kind(weights: Any) -> None:
 
 def test_a_failed_run_is_named_and_the_others_go_on(finished: Result) -> None:
     failed = Result(finished.config, finished.records, finished.policies, (1,))
-    assert failed.sentence is not None
-    assert "1 of 2 runs diverged (seed-5)" in failed.sentence
-    assert finished.sentence is None
+    (sentence,) = failed.sentences
+    assert "1 of 2 runs diverged (seed-5)" in sentence
+    assert finished.sentences == []
 
 
 def test_a_log_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:

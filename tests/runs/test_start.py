@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import windvane
-from tests.runs.small import STOPS, files_of, small
+from tests.runs.small import STOPS, files_of, results_of, small
 from windvane import InputError, Policy, TrainConfig
 from windvane.cli import main
 from windvane.experiments.runs.jobs import Job
@@ -167,10 +167,10 @@ def interrupted(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_interrupted_runs_end_as_others(interrupted: Any, tmp_path: Path) -> None:
     interrupted(STOPS[2]).unlink()  # a checkpoint needs it no more
     windvane.resume(tmp_path / "run", progress=False)
-    begun = files_of(tmp_path / "run")
+    begun = results_of(tmp_path / "run")
     copy = interrupted_before(tmp_path / "whole", interrupted, tmp_path)
     windvane.train(cn(copy), out=tmp_path / "again", progress=False)
-    assert files_of(tmp_path / "again") == begun
+    assert results_of(tmp_path / "again") == begun
 
 
 def interrupted_before(folder: Path, interrupted: Any, tmp_path: Path) -> Path:

@@ -193,8 +193,8 @@ def print_result(console: Console, result: "Result") -> None:
             label = f"mean, {schedule}" if len(schedules) > 1 else "mean"
             footer.append((label, *(number(mean(column)) for column in part.T)))
     print_table(console, title, ("run", "all episodes", "last quarter"), rows, footer)
-    if result.sentence:
-        say(console, result.sentence)
+    for sentence in result.sentences:
+        say(console, sentence)
     if result.folder is not None:
         say(console, f"written: {result.folder}")
 

@@ -1,10 +1,12 @@
 """Checkpoints: the complete state of all runs in one file, from which they resume bit by bit.
 
-A file is an uncompressed NumPy archive: arrays by number and a JSON header. The archive has a
-checksum for every array, and loading never runs code. Written whole or not at all, and the last two
-are kept, so that there is always one to go back to.
+A file is an uncompressed NumPy archive: arrays by number and a JSON header, which says whose it is
+and which parts of the records belong to it. The archive has a checksum for every array, and loading
+never runs code. Written whole or not at all, and the last two are kept, so that there is always one
+to go back to. One that is damaged is set aside; one of another run or configuration is refused.
 """
 
+import errno
 import json
 import math
 import re
@@ -28,8 +30,11 @@ from windvane.files import (
     own_files,
     remove_files,
     remove_folder,
+    set_aside,
     sweep,
 )
+from windvane.runs.folder import CHECKPOINTS, CONFIG, Owner
+from windvane.training.config import RUN_ID, TrainConfig
 from windvane.training.fused_session import from_format_1, to_format_1
 from windvane.version import __version__
 
@@ -39,8 +44,18 @@ KEPT = 2
 MAX_HEADER = 16 * 2**20
 """Bytes of a header."""
 
-FOLDER = "checkpoints"
 _NAME = re.compile(r"step-(\d{1,12})\.npz", re.ASCII)
+_ASIDE = re.compile(rf"{_NAME.pattern}\.aside\d+", re.ASCII)
+_ARCHIVE = b"PK"
+"""What every archive begins with."""
+
+
+class Part(NamedTuple):
+    """A file with the records of the steps after `start` up to `stop`, and its SHA-256 sum."""
+
+    start: int
+    stop: int
+    sum: str
 
 
 class Checkpoint(NamedTuple):
@@ -48,10 +63,10 @@ class Checkpoint(NamedTuple):
 
     step: int
     runs: Any
-
-
-class NewerFormatError(InputError):
-    """A checkpoint of a later version of the package: to go back to an older one would be wrong."""
+    owner: Owner | None = None
+    """Whose it is; None in files of earlier versions."""
+    parts: tuple[Part, ...] | None = None
+    """The records up to this step; None in files of earlier versions."""
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> Path:
@@ -65,42 +80,53 @@ def save(folder: Path, checkpoint: Checkpoint) -> Path:
         "step": checkpoint.step,
         "arrays": [[list(array.shape), array.dtype.name] for array in arrays],
     }
-    path = make_folder(folder / FOLDER) / f"step-{checkpoint.step:012d}.npz"
+    if checkpoint.owner is not None:
+        header |= {RUN_ID: checkpoint.owner.run_id, "config": checkpoint.owner.config.to_json()}
+    if checkpoint.parts is not None:
+        header["parts"] = checkpoint.parts
+    path = make_folder(folder / CHECKPOINTS) / f"step-{checkpoint.step:012d}.npz"
 
     def write(file: IO[bytes]) -> None:
         named: dict[str, Any] = {f"array{i}": array for i, array in enumerate(arrays)}
         np.savez(file, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **named)
 
     atomic_write(path, write)
-    remove_files(saved(folder)[:-KEPT])
+    remove_files(saved(folder)[:-KEPT], _ARCHIVE)
     sweep(path.parent)
     return path
 
 
-def load(folder: Path, like: Any, most: int = LARGEST_COUNT) -> Checkpoint | None:
+def load(folder: Path, like: Any, owner: Owner | None = None) -> Checkpoint | None:
     """The newest checkpoint that is whole; `like` is runs of the same shapes, or their shapes, and
-    `most` how many steps a run has.
+    `owner` the run that it must be of.
 
-    One that is damaged is passed over with a warning. None if there is no other.
+    One that is damaged is set aside with a warning. None if there is no other.
     """
     for path in reversed(saved(folder)):
         try:
-            found = read(path, like)
-            if found.step > most:
-                raise ValueError(f"it is of step {found.step:,}, and the run has {most:,}")
+            found = read(path, like, owner)
+            if owner is not None and found.step > owner.config.steps:
+                raise ValueError(
+                    f"it is of step {found.step:,}, and the run has {owner.config.steps:,}"
+                )
             return found
-        except NewerFormatError:
+        except (InputError, MemoryError):
             raise
         except Exception as error:  # a torn file may fail in any way
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise InputError(f"cannot read {path}: {error.strerror}") from error
+            kept = set_aside(path)
             warnings.warn(
-                f"{path} is damaged and is passed over ({in_one_line(error)})",
+                f"{path} is damaged and is passed over; it is kept as {kept.name} "
+                f"({in_one_line(error)})",
                 stacklevel=2,
             )
     return None
 
 
-def read(path: Path, like: Any) -> Checkpoint:
-    """One checkpoint; ValueError and others if it is not whole or not of runs as in `like`.
+def read(path: Path, like: Any, owner: Owner | None = None) -> Checkpoint:
+    """One checkpoint; ValueError and others if it is not whole, InputError if it is not of `owner`
+    or not of runs as in `like`.
 
     Nothing is unpacked before its size is known to be that of the array it stands for.
     """
@@ -108,18 +134,22 @@ def read(path: Path, like: Any) -> Checkpoint:
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         members = members_of(archive)
         header = _read_header(archive, members, path)
+        theirs = _read_owner(header, path)
+        if owner is not None:
+            _check_owner(path, theirs, owner)
         first_format = header["format"] == 1
         like = to_format_1(like) if first_format else like
         abstract, static = eqx.partition(like, _is_array)
         wanted, structure = jax.tree.flatten(abstract)
         stored = [_stored(leaf) for leaf in wanted]
-        _check_arrays(header["arrays"], stored)
+        _check_arrays(header.get("arrays"), stored, path)
         leaves = [
             _from_numpy(_read_array(archive, members, i, one), leaf)
             for i, (leaf, one) in enumerate(zip(wanted, stored, strict=True))
         ]
     runs = eqx.combine(jax.tree.unflatten(structure, leaves), static)
-    return Checkpoint(header["step"], from_format_1(runs) if first_format else runs)
+    runs = from_format_1(runs) if first_format else runs
+    return Checkpoint(header["step"], runs, theirs, _read_parts(header))
 
 
 def _read_header(
@@ -134,7 +164,7 @@ def _read_header(
     if type(form) is not int or form < 1:
         raise ValueError(f"its format is {shown(form)}")
     if form > FORMAT:
-        raise NewerFormatError(
+        raise InputError(
             f"{path} was written by a newer Windvane (version {shown(header.get('version'))}): "
             "install that one"
         )
@@ -146,14 +176,55 @@ def _read_header(
     return header
 
 
-def _check_arrays(listed: Any, stored: list[jax.ShapeDtypeStruct]) -> None:
+def _read_owner(header: dict[str, Any], path: Path) -> Owner | None:
+    """Whose a checkpoint is; None where it does not say so."""
+    if "config" not in header:
+        return None
+    return Owner(TrainConfig.from_json(header["config"], str(path)), header.get(RUN_ID))
+
+
+def _check_owner(path: Path, found: Owner | None, owner: Owner) -> None:
+    """Refuse the checkpoint of another run, or of another configuration of this one."""
+    if (found.run_id if found else None) != owner.run_id:
+        raise InputError(
+            f"{path} is of another training run than the {CONFIG} of its folder: put back what "
+            "belongs together, or train into another folder"
+        )
+    apart = found and found.difference(owner.config)
+    if apart:
+        raise InputError(
+            f"the {CONFIG} of this run has been changed since {path} was written ({apart}): change "
+            "it back, or train with these settings into another folder"
+        )
+
+
+def _read_parts(header: dict[str, Any]) -> tuple[Part, ...] | None:
+    listed = header.get("parts")
+    if listed is None:
+        return None
+    good = isinstance(listed, list) and all(
+        isinstance(entry, list) and [type(value) for value in entry] == [int, int, str]
+        for entry in listed
+    )
+    if not good:
+        raise ValueError(f"its parts of the records are {shown(listed)}")
+    return tuple(Part(*entry) for entry in listed)
+
+
+def _check_arrays(listed: Any, stored: list[jax.ShapeDtypeStruct], path: Path) -> None:
     """Compare what a header says of its arrays with what they must be."""
     if not isinstance(listed, list) or len(listed) != len(stored):
         number = len(listed) if isinstance(listed, list) else "no"
-        raise ValueError(f"it has {number} arrays, not {len(stored)}")
-    for entry, one in zip(listed, stored, strict=True):
-        if entry != [list(one.shape), one.dtype.name]:
-            raise ValueError(_other_array(entry, one))
+        what = f"it has {number} arrays, not {len(stored)}"
+    else:
+        pairs = zip(listed, stored, strict=True)
+        wrong = [(entry, one) for entry, one in pairs if entry != [list(one.shape), one.dtype.name]]
+        what = _other_array(*wrong[0]) if wrong else None
+    if what is not None:
+        raise InputError(
+            f"{path} does not fit the {CONFIG} of its folder: {what}; put back what belongs "
+            "together, or train into another folder"
+        )
 
 
 def _read_array(
@@ -179,13 +250,14 @@ def _other_array(entry: Any, like: jax.ShapeDtypeStruct) -> str:
 
 def saved(folder: Path) -> list[Path]:
     """The checkpoints of a run folder, oldest first."""
-    return own_files(folder / FOLDER, _NAME)
+    return own_files(folder / CHECKPOINTS, _NAME)
 
 
 def remove(folder: Path) -> None:
     """Remove all checkpoints of a run folder, once there is nothing to resume."""
-    remove_files(saved(folder))
-    remove_folder(folder / FOLDER)
+    remove_files(saved(folder), _ARCHIVE)
+    remove_files(own_files(folder / CHECKPOINTS, _ASIDE))
+    remove_folder(folder / CHECKPOINTS)
 
 
 def _is_array(leaf: Any) -> bool:

@@ -10,7 +10,8 @@ from windvane.errors import LARGEST_COUNT, InputError
 from windvane.evaluation import Evaluation, evaluate
 from windvane.files import faults_of, make_folder, path_exists
 from windvane.policy import Policy, trained_policy
-from windvane.runs.result import EVALUATIONS, policy_path
+from windvane.runs.folder import EVALUATIONS
+from windvane.runs.result import policy_path
 from windvane.runs.tables import (
     Records,
     concatenate,
@@ -143,6 +144,8 @@ def _load(path: Path, training: Training) -> Policy:
     learner, config = training.learner, training.config
     given = {"agent": learner.agent} if "agent" in config.custom else {}
     kept = Policy.load(path, trust=True, **given)
+    if kept.config not in config.runs:
+        raise InputError(f"{path} is of another training run than the config.json of its folder")
     return Policy(
         kept.spec, learner.agent, kept.network, kept.config, kept.seed,
         step=kept.step, world=training.world,

@@ -1,12 +1,14 @@
 """Records of episodes: from the step infos of a chunk to rows, to Parquet, and back.
 
 While a run is in progress its records lie in part files, one for the steps between two checkpoints
-and named by them. A part is written before the checkpoint that ends it: after a crash, parts beyond
-the checkpoint that the run resumes from are out of date and are written anew.
+and named by them. A part is written before the checkpoint that ends it, which holds its sum: after
+a crash, the part beyond the checkpoint that the run resumes from is out of date and written anew.
+Parts that are missing or damaged are said to be gone, and training continues without them.
 """
 
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,22 @@ from jaxtyping import Float, Int
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.files import (
     faults_of,
+    file_sum,
     make_folder,
     own_files,
     path_exists,
     remove_files,
     remove_folder,
+    set_aside,
     shown_path,
     sweep,
 )
 from windvane.replay.buffer import ReplayBuffer
 from windvane.replay.diverse import DiverseReplay
 from windvane.replay.signature import ReturnSignature
-from windvane.runs.folder import CONFIG, load_config
+from windvane.runs.checkpoint import Part
+from windvane.runs.folder import CONFIG, EPISODES, RECORDS, is_finished, load_config
+from windvane.runs.sums import check_files
 from windvane.runs.tables import (
     Records,
     concatenate,
@@ -40,11 +46,13 @@ from windvane.runs.tables import (
 from windvane.training.config import MAX_RUNS, TrainConfig
 from windvane.training.fused import StepInfo
 
-EPISODES = "episodes.parquet"
 TOLERANCE = 1e-5
 """Of sums of numbers with 32 bits."""
-PARTS = "records"
-_PART = re.compile(r"steps-(\d{1,12})-(\d{1,12})\.parquet", re.ASCII)
+_PART = re.compile(r"steps-(\d{12})-(\d{12})\.parquet", re.ASCII)
+_PARQUET = b"PAR1"
+"""What every table begins with."""
+Steps = tuple[int, int]
+"""After the first, up to the second."""
 
 OptimalValue = Callable[[Float[np.ndarray, "n objectives"]], Float[np.ndarray, " n"]]
 
@@ -104,19 +112,25 @@ def replay_content(replay: ReplayBuffer[Any] | None, states: list[Any]) -> Recor
 class RecordWriter:
     """Gathers the rows of a run folder and writes them, a part at each checkpoint."""
 
-    def __init__(self, folder: Path, step: int):
-        """Resume from `step`: parts that reach beyond it are removed, the others checked."""
-        self._folder, self._from = folder / PARTS, step
+    def __init__(self, folder: Path, step: int, known: Iterable[Part] | None = None):
+        """Resume from `step`. The part beyond it is written anew, so it is removed. The others are
+        compared with the `known` ones of the checkpoint (with none, only checked for what they
+        hold), and those that are not what was written are set aside.
+        """
+        self._folder, self._from = folder / RECORDS, step
         self._tables: list[Records] = []
         if self._folder.is_symlink():
             raise InputError(f"{self._folder} must be a folder of its own, not a link to another")
         make_folder(self._folder)
-        parts = _parts(folder)
-        remove_files(path for path, (_, to) in parts if to > step)
         sweep(self._folder)
-        # At once: that a part is damaged must not come out when the training is done.
+        _clear_beyond(folder, step)
         config = load_config(folder) if path_exists(folder / CONFIG) else None
-        _read_parts([part for part in parts if part[1][1] <= step], config)
+        # At once: that a part is damaged must not come out when the training is done.
+        self.parts = _sound_parts(folder, known, config)
+        self.gone = gaps([(part.start, part.stop) for part in self.parts], step)
+        """The steps whose records are gone."""
+        if self.gone:
+            warnings.warn(_about_gaps(folder, self.gone), stacklevel=2)
 
     def add(self, rows: Records) -> None:
         """Keep rows for the next part."""
@@ -126,28 +140,42 @@ class RecordWriter:
         """Write what came since the last part, up to `step`; call it before the checkpoint."""
         if not self._tables or step == self._from:
             return
-        name = f"steps-{self._from:012d}-{step:012d}.parquet"
-        write_table(self._folder / name, concatenate(self._tables))
+        path = self._folder / f"steps-{self._from:012d}-{step:012d}.parquet"
+        write_table(path, concatenate(self._tables))
+        self.parts.append(Part(self._from, step, file_sum(path)))
         self._tables, self._from = [], step
 
     def finish(self) -> Records:
-        """Write all parts as one file, and return what is in it."""
-        return merge(self._folder.parent)
-
-
-def merge(folder: Path) -> Records:
-    """Write all parts of a run folder as one file, beside them."""
-    records = read_records(folder)
-    if not path_exists(folder / EPISODES):
+        """Write all parts as one file, beside them, and return what is in it."""
+        folder = self._folder.parent
+        found = _parts(folder)
+        if not found:
+            raise InputError(f"all records in {self._folder} are gone: there is nothing to finish")
+        records = concatenate(_read_parts(found, load_config(folder)))
         write_table(folder / EPISODES, records)
-    return records
+        return records
 
 
 def remove_parts(folder: Path) -> None:
     """Remove the parts of a run folder, once there is one file of them all."""
-    remove_files(path for path, _ in _parts(folder))
-    sweep(folder / PARTS)
-    remove_folder(folder / PARTS)
+    remove_files((path for path, _ in _parts(folder)), _PARQUET)
+    sweep(folder / RECORDS)
+    remove_folder(folder / RECORDS)
+
+
+def gaps(parts: Iterable[Steps], stop: int) -> tuple[Steps, ...]:
+    """The steps up to `stop` that no part has."""
+    found, reached = [], 0
+    for first, last in sorted(parts):
+        if first > reached:
+            found.append((reached, first))
+        reached = max(reached, last)
+    return (*found, (reached, stop)) if reached < stop else tuple(found)
+
+
+def describe_gaps(gone: Sequence[Steps]) -> str:
+    """Steps whose records are gone, as part of a sentence."""
+    return " and ".join(f"{start + 1:,} to {stop:,}" for start, stop in gone)
 
 
 def read_records(folder: str | Path) -> Records:
@@ -160,12 +188,17 @@ def read_records(folder: str | Path) -> Records:
     """
     folder = Path(folder)
     config = load_config(folder) if path_exists(folder / CONFIG) else None
-    if path_exists(folder / EPISODES):
+    parts = [] if is_finished(folder) else _parts(folder)
+    if not parts and path_exists(folder / EPISODES):
+        check_files(folder, folder / EPISODES)
         return _read(folder / EPISODES, config)
-    parts = _parts(folder)
     if not parts:
         raise InputError(f"there are no records of a training run in {shown_path(folder)}")
-    return concatenate(_read_parts(parts, config))
+    tables = _read_parts(parts, config)
+    gone = gaps([steps for _, steps in parts], parts[-1][1][1])
+    if gone:
+        warnings.warn(_about_gaps(folder, gone), stacklevel=2)
+    return concatenate(tables)
 
 
 def check_episodes(table: Records, config: TrainConfig | None = None) -> Records:
@@ -249,21 +282,18 @@ def _read(path: Path, config: TrainConfig | None) -> Records:
         return check_episodes(table, config)
 
 
-def _read_parts(
-    parts: list[tuple[Path, tuple[int, int]]], config: TrainConfig | None
-) -> list[Records]:
-    """Parts that follow one another without a gap and have the same columns."""
+def _read_parts(parts: list[tuple[Path, Steps]], config: TrainConfig | None) -> list[Records]:
+    """Parts that follow one another and have the same columns."""
     tables: list[Records] = []
     reached = 0
     for path, (start, stop) in parts:
-        if start != reached or stop <= start:
+        if start < reached or stop <= start:
             raise InputError(
                 f"{path} has the records from step {start:,} on, and those before it end at "
-                f"{reached:,}: a part is missing or there twice"
+                f"{reached:,}: a part is there twice"
             )
-        table = _read(path, config)
+        table = _read_part(path, (start, stop), config)
         with faults_of(path, "the table"):
-            whole_numbers(table, "step", start + 1, stop)
             if tables and list(table) != list(tables[0]):
                 raise InputError("it has other columns than the part before it")
         tables.append(table)
@@ -271,11 +301,64 @@ def _read_parts(
     return tables
 
 
-def _parts(folder: Path) -> list[tuple[Path, tuple[int, int]]]:
+def _read_part(path: Path, steps: Steps, config: TrainConfig | None) -> Records:
+    table = _read(path, config)
+    with faults_of(path, "the table"):
+        whole_numbers(table, "step", steps[0] + 1, steps[1])
+    return table
+
+
+def _parts(folder: Path) -> list[tuple[Path, Steps]]:
     """Part files and their steps, in order."""
     found = []
-    for path in own_files(folder / PARTS, _PART):
+    for path in own_files(folder / RECORDS, _PART):
         match = _PART.fullmatch(path.name)
         if match:
             found.append((path, (int(match[1]), int(match[2]))))
     return sorted(found, key=lambda part: part[1])
+
+
+def _clear_beyond(folder: Path, step: int) -> None:
+    """Remove the part that was written just before a crash; more of them, as there are where a
+    checkpoint was lost, are set aside.
+    """
+    beyond = [path for path, (_, stop) in _parts(folder) if stop > step]
+    if len(beyond) == 1:
+        remove_files(beyond, _PARQUET)
+    for path in beyond:
+        if path_exists(path):
+            set_aside(path)
+    if len(beyond) > 1:
+        warnings.warn(
+            f"training resumes at step {step:,}: records of later steps are kept in "
+            f"{folder / RECORDS} under names that end in .aside1",
+            stacklevel=3,
+        )
+
+
+def _sound_parts(
+    folder: Path, known: Iterable[Part] | None, config: TrainConfig | None
+) -> list[Part]:
+    """The parts that are what was written; others are set aside with a warning."""
+    sums = None if known is None else {(part.start, part.stop): part.sum for part in known}
+    sound: list[Part] = []
+    for path, steps in _parts(folder):
+        try:
+            part = Part(*steps, file_sum(path))
+            if sums is not None and sums.get(steps) != part.sum:
+                raise InputError("it is not the file that this training wrote")
+            if sound and steps[0] < sound[-1].stop:
+                raise InputError("it has steps of the part before it once more")
+            _read_part(path, steps, config)
+        except InputError as error:
+            kept = set_aside(path)
+            warnings.warn(
+                f"{path} cannot be used and is kept as {kept.name}: {error}", stacklevel=3
+            )
+        else:
+            sound.append(part)
+    return sound
+
+
+def _about_gaps(folder: Path, gone: Sequence[Steps]) -> str:
+    return f"the records of steps {describe_gaps(gone)} of the training in {folder} are gone"

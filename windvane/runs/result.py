@@ -3,26 +3,34 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from windvane.errors import InputError, is_number, require_int, shown
 from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
 from windvane.policy import Policy, given_again
-from windvane.runs import checkpoint
-from windvane.runs.folder import has_old_objects, load_config
-from windvane.runs.records import PARTS
+from windvane.runs.folder import (
+    BEST,
+    CHECKPOINTS,
+    CONFIG,
+    CONTENT,
+    EPISODES,
+    EVALUATIONS,
+    OPTIMAL,
+    POLICIES,
+    RECORDS,
+    SUMMARY,
+    has_old_objects,
+    is_finished,
+    load_config,
+    load_owner,
+)
+from windvane.runs.records import Steps, describe_gaps
+from windvane.runs.sums import SUMS, check_files, check_sums, sums_of
 from windvane.runs.tables import Records, write_table
 from windvane.training.build import check_custom
-from windvane.training.config import TrainConfig
-
-SUMMARY = "summary.json"
-POLICIES = "policies"
-BEST = "best"
-"""Folder, within that of the policies, of those with the best greedy evaluation."""
-CONTENT = "replay-content.parquet"
-EVALUATIONS = "evaluations.parquet"
+from windvane.training.config import RUN_ID, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Result:
     """Greedy evaluations during training: one row per evaluation and run."""
     best: tuple[Policy, ...] | None = None
     """The policies with the best greedy evaluation, where there were evaluations."""
+    gone: tuple[Steps, ...] = ()
+    """Steps whose records were missing or damaged when the training was resumed."""
 
     @property
     def regret(self) -> RunMeans:
@@ -75,10 +85,15 @@ class Result:
         return run_means(self.records, "utility", len(self.config.runs), self.config.steps)
 
     @property
-    def sentence(self) -> str | None:
-        """About runs that diverged, if any did."""
-        if not self.failed:
-            return None
+    def sentences(self) -> list[str]:
+        """What a reader of the numbers must know: runs that diverged, records that are gone."""
+        said = [self._diverged] if self.failed else []
+        if self.gone:
+            said.append(f"the records of steps {describe_gaps(self.gone)} are gone")
+        return said
+
+    @property
+    def _diverged(self) -> str:
         names = self.config.run_names
         these = ", ".join(names[run] for run in self.failed)
         others = len(names) - len(self.failed)
@@ -98,14 +113,24 @@ class Result:
             "steps": self.config.steps,
             "runs": list(self.config.run_names),
             "failed": list(self.failed),
+            "gone": [list(steps) for steps in self.gone],
             "episodes": len(self.records["step"]),
             "regret": _plain(self.regret.overall),
             "regret_last_quarter": _plain(self.regret.last_quarter),
             "utility": _plain(self.utility.overall),
             "utility_last_quarter": _plain(self.utility.last_quarter),
+            RUN_ID: load_owner(folder).run_id,
+            SUMS: sums_of(folder, self._files(folder)),
         }
         text = json.dumps(summary, indent=2) + "\n"
         atomic_write(folder / SUMMARY, lambda file: file.write(text.encode()))
+
+    def _files(self, folder: Path) -> list[Path]:
+        """What the folder of a finished training holds beside the summary."""
+        names = self.config.run_names
+        paths = [folder / name for name in (CONFIG, OPTIMAL, EPISODES, EVALUATIONS, CONTENT)]
+        paths += [policy_path(folder, name, best) for best in (False, True) for name in names]
+        return [path for path in paths if path_exists(path)]
 
 
 def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
@@ -117,7 +142,7 @@ def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
 def written_folders(folder: Path) -> tuple[Path, ...]:
     """The folders of a training that files are written into, its own first."""
     policies = folder / POLICIES
-    return (folder, folder / checkpoint.FOLDER, folder / PARTS, policies, policies / BEST)
+    return (folder, folder / CHECKPOINTS, folder / RECORDS, policies, policies / BEST)
 
 
 def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> tuple[Policy, ...]:
@@ -126,7 +151,7 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     """
     config = load_config(folder)
     names = config.run_names
-    if not path_exists(folder / SUMMARY):
+    if not is_finished(folder):
         raise InputError(
             f"the training run in {folder} is not finished; resume it with: "
             f"windvane resume {folder}"
@@ -137,25 +162,34 @@ def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> t
     if has_old_objects(folder):
         objects = {kind: given.get(kind) for kind in ("env", "agent")}
         check_custom(config, given_again(config, objects, trust=False)[0], kinds=tuple(objects))
-    return tuple(Policy.load(policy_path(folder, name, best), **given) for name in names)
+    paths = [policy_path(folder, name, best) for name in names]
+    check_files(folder, folder / CONFIG, *paths)
+    return tuple(Policy.load(path, **given) for path in paths)
 
 
-def read_failed(folder: Path, config: TrainConfig, episodes: int | None = None) -> tuple[int, ...]:
-    """The runs that diverged, from a summary that is checked to be of this training, and of so many
-    episodes if their number is given.
+class Summary(NamedTuple):
+    """What a summary says that nothing else does."""
+
+    failed: tuple[int, ...]
+    gone: tuple[Steps, ...]
+
+
+def read_summary(folder: Path, config: TrainConfig, episodes: int | None = None) -> Summary:
+    """The summary of a training, checked to be of this one, and of so many episodes if their number
+    is given.
     """
     path = folder / SUMMARY
     summary = read_json(path)
     with faults_of(path, "the summary"):
-        failed = _check_summary(summary, config)
+        found = _check_summary(summary, config)
         if episodes is not None and summary["episodes"] != episodes:
             raise InputError(
                 f"it is of {summary['episodes']:,} episodes, and there are records of {episodes:,}"
             )
-        return failed
+        return found
 
 
-def _check_summary(summary: Any, config: TrainConfig) -> tuple[int, ...]:
+def _check_summary(summary: Any, config: TrainConfig) -> Summary:
     names = list(config.run_names)
     if not isinstance(summary, dict):
         raise InputError(f"it must be a JSON object, not {shown(summary)}")
@@ -175,7 +209,14 @@ def _check_summary(summary: Any, config: TrainConfig) -> tuple[int, ...]:
         require_int("a run that failed", run, 0, len(names) - 1)
     if len(set(failed)) < len(failed):
         raise InputError(f"it lists a run that failed twice: {shown(failed)}")
-    return tuple(failed)
+    gone = summary.get("gone", [])
+    good = isinstance(gone, list) and all(
+        isinstance(steps, list) and [type(step) for step in steps] == [int, int] for steps in gone
+    )
+    if not good:
+        raise InputError(f"its steps without records must be pairs, not {shown(gone)}")
+    check_sums(summary)
+    return Summary(tuple(failed), tuple((start, stop) for start, stop in gone))
 
 
 def _mean(values: np.ndarray) -> float:

@@ -29,25 +29,28 @@ from windvane.progress import progress_display, say
 from windvane.registry import Arguments
 from windvane.replay.buffer import ReplayBuffer
 from windvane.runs import checkpoint, records
-from windvane.runs.checkpoint import Checkpoint
+from windvane.runs.checkpoint import Checkpoint, Part
 from windvane.runs.display import training_display
 from windvane.runs.folder import (
     CONFIG,
+    CONTENT,
+    Owner,
     create_run_folder,
+    is_finished,
     load_config,
     load_optimal,
+    load_owner,
 )
 from windvane.runs.greedy import GreedyEvaluations
 from windvane.runs.iterations import iterate_agent
-from windvane.runs.records import OptimalValue, RecordWriter, episode_rows, replay_content
-from windvane.runs.result import (
-    CONTENT,
-    SUMMARY,
-    Result,
-    load_policies,
-    read_failed,
-    written_folders,
+from windvane.runs.records import (
+    OptimalValue,
+    RecordWriter,
+    Steps,
+    episode_rows,
+    replay_content,
 )
+from windvane.runs.result import Result, load_policies, read_summary, written_folders
 from windvane.runs.starting import (
     architecture_of,
     describe_start,
@@ -55,6 +58,7 @@ from windvane.runs.starting import (
     start_network,
 )
 from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
+from windvane.runs.sums import check_files
 from windvane.runs.tables import Records, concatenate
 from windvane.schedules import WeightSchedule
 from windvane.training.build import Training, build, describe_custom
@@ -137,7 +141,7 @@ def resume(
     folder = Path(folder)
     config = load_config(folder)
     objects, trusted = given_again(config, given, trust)
-    if path_exists(folder / SUMMARY):
+    if is_finished(folder):
         result = read_result(folder, trust=trust, **given)
         checkpoint.remove(folder)
         records.remove_parts(folder)
@@ -164,14 +168,18 @@ def resume(
 def read_result(folder: Path, **given: Any) -> Result:
     """The result of a finished training, from its folder."""
     config = load_config(folder)
+    check_files(folder)
     found = records.read_records(folder)
     policies = load_policies(folder, **given)
-    failed = read_failed(folder, config, len(found["step"]))
+    summary = read_summary(folder, config, len(found["step"]))
     content = None
     if path_exists(folder / CONTENT):
         content = records.read_content(folder / CONTENT, len(config.runs))
     greedy = GreedyEvaluations.read(folder, config, given)
-    return Result(config, found, policies, failed, folder, content, greedy.rows, greedy.best)
+    return Result(
+        config, found, policies, summary.failed, folder, content, greedy.rows, greedy.best,
+        summary.gone,
+    )  # fmt: skip
 
 
 class Chunk(NamedTuple):
@@ -228,11 +236,14 @@ class _Run:
             session.close()
 
     def _run(self, session: Session, optimal_value: OptimalValue, stop: StopRequest) -> Result:
-        step = self._restore_or_init(session)
-        steps = self.config.steps
+        # Config and id as the folder has them: a resumed run must find them again.
+        owner = None if self.folder is None else load_owner(self.folder)
+        found = self._restore_or_init(session, owner)
+        step, steps = found.step, self.config.steps
         seeds = np.asarray([run.seed_numbers[0] for run in self.config.runs])
-        writer: RecordWriter | InMemoryWriter
-        writer = InMemoryWriter() if self.folder is None else RecordWriter(self.folder, step)
+        writer: RecordWriter | InMemoryWriter = InMemoryWriter()
+        if self.folder is not None:
+            writer = RecordWriter(self.folder, step, found.parts)
         self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
         with training_display(self.console, step, steps, len(seeds)) as show:
             saved_at = time.monotonic()
@@ -255,7 +266,9 @@ class _Run:
                 if self.folder is not None and (due or stop.asked or failure or step == steps):
                     writer.write(step)
                     self.greedy.write()
-                    checkpoint.save(self.folder, Checkpoint(step, session.state))
+                    checkpoint.save(
+                        self.folder, Checkpoint(step, session.state, owner, tuple(writer.parts))
+                    )
                     saved_at = time.monotonic()
                 if failure is not None:
                     raise InputError(f"{failure} ({self._resume_hint(step)})")
@@ -263,18 +276,18 @@ class _Run:
                     raise TrainingStopped(self._resume_hint(step))
         return self._finish(session, writer)
 
-    def _restore_or_init(self, session: Session) -> int:
-        """Start from the newest checkpoint, or from nothing; the step that is."""
+    def _restore_or_init(self, session: Session, owner: Owner | None) -> Checkpoint:
+        """Start from the newest checkpoint, or from nothing; where that is."""
         found = None
         if self.folder is not None and checkpoint.saved(self.folder):
-            found = checkpoint.load(self.folder, session.template(), self.config.steps)
+            found = checkpoint.load(self.folder, session.template(), owner)
         if found is None:
             session.begin(None, 0, self.start_network())
-            return 0
+            return Checkpoint(0, None)
         if session.resume_note:
             say(self.console, f"resuming at step {found.step:,}; {session.resume_note}")
         session.begin(found.runs, found.step)
-        return found.step
+        return found._replace(runs=None)  # which the session holds now, and gives away
 
     def _advance(
         self, session: Session, start: int, chunk: Chunk, stop: StopRequest
@@ -312,8 +325,9 @@ class _Run:
         content = replay_content(self.training.learner.replay, session.replay_states())
         greedy = self.greedy
         result = Result(
-            self.config, rows, policies, failed, self.folder, content, greedy.rows, greedy.best
-        )
+            self.config, rows, policies, failed, self.folder, content, greedy.rows, greedy.best,
+            writer.gone,
+        )  # fmt: skip
         if self.folder is not None:
             greedy.write()
             result.save(self.folder)
@@ -339,6 +353,8 @@ class InMemoryWriter:
     def __init__(self) -> None:
         """No rows yet."""
         self._tables: list[Records] = []
+        self.parts: list[Part] = []
+        self.gone: tuple[Steps, ...] = ()
 
     def add(self, rows: Records) -> None:
         """Keep rows."""

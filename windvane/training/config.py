@@ -40,6 +40,8 @@ ADDED_LATER = (
     "rollout", "dueling", "layer_norm", "average_decay", "start_from", "start_checksum",
 )  # fmt: skip
 """Settings that files of this format may lack, since they are younger than it."""
+RUN_ID = "run_id"
+"""Of a run, beside the settings in the file that claims its folder."""
 PARTS = ("env", "agent", "replay", "schedule")
 """The parts of a run that have a registry and arguments."""
 
@@ -213,7 +215,7 @@ class TrainConfig(Settings):
             )
         values = _from_format_1(values) if form < 2 else values
         known = {field.name for field in fields(TrainConfig)}
-        rest = {name: value for name, value in values.items() if name != "format"}
+        rest = {name: value for name, value in values.items() if name not in ("format", RUN_ID)}
         rest = _with_average_decay(rest)
         unknown = sorted(str(name) for name in set(rest) - known)
         if unknown:
