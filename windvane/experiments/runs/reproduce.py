@@ -17,6 +17,7 @@ from windvane.experiments.runs.jobs import (
     Job,
     plan_jobs,
     run_job,
+    strange_files,
 )
 from windvane.experiments.runs.provenance import commit
 from windvane.experiments.runs.store import Store
@@ -39,6 +40,8 @@ class ReproduceResult:
     """Why a job failed."""
     busy: list[str] = field(default_factory=list)
     """Jobs that another process is running."""
+    ignored: list[str] = field(default_factory=list)
+    """What is wrong with files that are in the places of jobs under way, and were left alone."""
 
 
 def reproduce(
@@ -66,7 +69,9 @@ def reproduce(
     jobs = plan_jobs(store, runs, max_parallel_runs, skipped)
     planned = {run for job in jobs for run in job.config.runs}
     there = sum(store.has(run) or run not in planned for run in runs)
-    result, tried = ReproduceResult(skipped=there), set()
+    result, tried = ReproduceResult(skipped=there, ignored=strange_files(store)), set()
+    for said in result.ignored:
+        say(console, f"left alone: {said}")
     with stop_request() as stop:
         # Planned again before every job: other processes may have finished some.
         while jobs := [
