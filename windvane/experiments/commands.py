@@ -68,6 +68,8 @@ class Reproduce:
         """Train what is missing, and print the result."""
         from windvane.experiments.paper.grids import Grid
         from windvane.experiments.runs.processes import spawn_processes, visible_gpus
+        from windvane.experiments.runs.reproduce import diverged_runs
+        from windvane.experiments.runs.store import Store
 
         require_positive_int("--seeds", self.seeds)
         require_positive_int("--max-parallel-runs", self.max_parallel_runs)
@@ -83,8 +85,11 @@ class Reproduce:
                     f"--processes must be 1 with --cluster, not {processes}: the cluster shares "
                     "the work"
                 )
-            self._missing(grid)  # complains about bad input once, before there are several
-            return spawn_processes(self._arguments, processes)
+            todo = self._missing(grid)  # complains about bad input once, before there are several
+            try:
+                return spawn_processes(self._arguments, processes)
+            finally:
+                _warn(diverged_runs(Store(self.out), todo))
         return self._print_result(console, self._reproduce(console, grid))
 
     @property
@@ -142,12 +147,21 @@ class Reproduce:
             say(console, f"written: {self.out}; report on it with: windvane report {self.out}")
         elif result.skipped:
             say(console, f"nothing is in {self.out}: all of them are in {self.skip_completed}")
+        _warn(result.diverged)
         if result.failures:
             reasons = "; ".join(f"{job} ({why})" for job, why in result.failures.items())
             raise InputError(
                 f"{len(result.failures)} jobs failed, and the same command tries them again: "
                 f"{reasons}"
             )
+
+
+def _warn(diverged: Sequence[str]) -> None:
+    """Name runs that diverged where output that is put into a file leaves them visible."""
+    from windvane.experiments.runs.reproduce import about_diverged
+
+    if diverged:
+        say(Console(stderr=True), f"windvane: {about_diverged(diverged)}")
 
 
 @dataclass(frozen=True)

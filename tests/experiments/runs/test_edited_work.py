@@ -9,7 +9,7 @@ import pytest
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
 from windvane.errors import InputError
 from windvane.experiments.runs import jobs as module
-from windvane.experiments.runs.jobs import ELAPSED, WORK, Job, make_jobs, run_job, unfinished_jobs
+from windvane.experiments.runs.jobs import ELAPSED, Job, make_jobs, run_job, unfinished_jobs
 from windvane.experiments.runs.store import Store
 from windvane.runs.folder import CONFIG
 from windvane.runs.stopping import TrainingStopped

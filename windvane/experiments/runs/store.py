@@ -16,11 +16,11 @@ import numpy as np
 from windvane.errors import InputError
 from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.runs.cells import cell_of
-from windvane.experiments.runs.checksums import write_checked
+from windvane.experiments.runs.checksums import require_intact, write_checked
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.files import as_input_error, atomic_write, path_exists
-from windvane.runs.tables import Records
+from windvane.runs.tables import Records, read_about
 from windvane.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -54,6 +54,15 @@ class Store:
     def has(self, run: TrainConfig) -> bool:
         """Whether a run is there."""
         return path_exists(self.path(run))
+
+    def diverged(self, run: TrainConfig) -> bool:
+        """Whether a run is there and diverged; what cannot be read is left to whoever reads it."""
+        path = self.path(run)
+        try:
+            require_intact(path.read_bytes())
+            return json.loads(read_about(path)[_METADATA])["failed"] is True
+        except (OSError, KeyError, TypeError, ValueError):  # an InputError is one of the last
+            return False
 
     def write(
         self, run: TrainConfig, records: Records, failed: bool, provenance: dict[str, Any]
