@@ -25,6 +25,10 @@ Name = Annotated[str, tyro.conf.Positional]
 Folder = Annotated[Path, tyro.conf.Positional]
 
 
+_ALL = ("*",)
+"""Patterns of cells where none is given."""
+
+
 def _option(name: str, earlier: str) -> Any:
     """An option that answers to an earlier spelling, too. Help texts begin with the alias."""
     return tyro.conf.arg(name=earlier, aliases=[f"--{name}"])
@@ -41,7 +45,7 @@ class Reproduce:
 
     grid: Name
     """The tables: dst, minecart, selection or naive."""
-    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = ()
+    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = _ALL
     """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order."""
     seeds: int = 10
     """Runs per cell, seeded 0, 1, 2 and so on."""
@@ -73,6 +77,11 @@ class Reproduce:
 
         require_positive_int("--seeds", self.seeds)
         require_positive_int("--max-parallel-runs", self.max_parallel_runs)
+        if not self.cells:
+            raise InputError(
+                "--cells needs at least one name, such as cn-der-sparse or 'mo-*'; leave it out "
+                "for all cells"
+            )
         grid = Grid.paper(self.grid).select(self.cells)
         if self.list:
             return self._list(console, grid)
@@ -97,7 +106,7 @@ class Reproduce:
         """The command line of one of several processes."""
         line = ["reproduce", self.grid, "--seeds", self.seeds]
         line += ["--max-parallel-runs", self.max_parallel_runs]
-        line += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
+        line += ["--out", self.out, *(("--cells", *self.cells) if self.cells != _ALL else ())]
         line += ["--skip-completed", self.skip_completed] if self.skip_completed else []
         for name, value in self._changes.items():
             line += [f"--{name}", value]
