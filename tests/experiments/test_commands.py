@@ -2,9 +2,14 @@
 
 import csv
 import dataclasses
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +25,7 @@ from windvane.experiments.report.summary_files import (
 from windvane.experiments.runs import processes
 from windvane.experiments.runs.processes import environment_of, visible_gpus
 from windvane.experiments.runs.store import Store
+from windvane.runs.stopping import TrainingStopped
 
 
 def run(line: str) -> "subprocess.CompletedProcess[str]":
@@ -32,6 +38,11 @@ def run(line: str) -> "subprocess.CompletedProcess[str]":
     [
         ("reproduce atari", "unknown grid 'atari'; choose one of: dst, minecart, selection, naive"),
         ("reproduce dst --cells dqn-*", "no cell of dst matches 'dqn-*'"),
+        (
+            "reproduce dst --cells",
+            "--cells needs at least one name, such as cn-der-sparse or 'mo-*'",
+        ),
+        ("reproduce dst --list --cells --seeds 1", "--cells needs at least one name"),
         ("reproduce dst --seeds 0", "--seeds must be a whole number of at least 1, not 0"),
         (
             "reproduce dst --max-parallel-runs 0",
@@ -197,6 +208,54 @@ def test_two_processes_share_a_grid(tmp_path: Path) -> None:
     # A few steps end no episode: such runs are kept and reported, too.
     report = run(f"report {tmp_path}")
     assert report.returncode == 0, report.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there are no terminals to close")
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM"])
+def test_signals_are_passed_on(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each process writes down which signal it got."""
+    number = getattr(signal, name)
+    child = (
+        "import pathlib, signal, sys, time\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        f"def stop(*of): path.write_text('{name}'); sys.exit(0)\n"
+        f"signal.signal({int(number)}, stop)\n"
+        "path.touch()\n"
+        "time.sleep(60)\n"
+    )
+    places = [tmp_path / "first", tmp_path / "second"]
+    left = iter(places)
+
+    def start(*given: Any) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", child, str(next(left))]
+        return subprocess.Popen(
+            command, start_new_session=True, text=True, stdout=subprocess.PIPE
+        )  # fmt: skip
+
+    def send() -> None:
+        while not all(place.exists() for place in places):
+            time.sleep(0.02)
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(processes, "_start", start)
+    before = signal.getsignal(number)
+    sender = threading.Thread(target=send)
+    sender.start()
+    with pytest.raises(TrainingStopped, match="the same command resumes"):
+        processes.spawn_processes([], 2)
+    sender.join()
+    assert [place.read_text() for place in places] == [name, name]
+    assert signal.getsignal(number) == before
+
+
+def test_signals_that_are_missing_or_ignored_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP"):
+        assert processes._stop_signals() == [*usual, signal.SIGHUP]
+        monkeypatch.setattr(processes.signal, "getsignal", lambda number: signal.SIG_IGN)
+        assert processes._stop_signals() == usual
+        monkeypatch.delattr(processes.signal, "SIGHUP")
+    assert processes._stop_signals() == usual
 
 
 def test_gpus_are_counted_without_waking_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,10 @@ Name = Annotated[str, tyro.conf.Positional]
 Folder = Annotated[Path, tyro.conf.Positional]
 
 
+_ALL = ("*",)
+"""Patterns of cells where none is given."""
+
+
 def _option(name: str, earlier: str) -> Any:
     """An option that answers to an earlier spelling, too. Help texts begin with the alias."""
     return tyro.conf.arg(name=earlier, aliases=[f"--{name}"])
@@ -41,7 +45,7 @@ class Reproduce:
 
     grid: Name
     """The tables: dst, minecart, selection or naive."""
-    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = ()
+    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = _ALL
     """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order."""
     seeds: int = 10
     """Runs per cell, seeded 0, 1, 2 and so on."""
@@ -68,9 +72,16 @@ class Reproduce:
         """Train what is missing, and print the result."""
         from windvane.experiments.paper.grids import Grid
         from windvane.experiments.runs.processes import spawn_processes, visible_gpus
+        from windvane.experiments.runs.reproduce import diverged_runs
+        from windvane.experiments.runs.store import Store
 
         require_positive_int("--seeds", self.seeds)
         require_positive_int("--max-parallel-runs", self.max_parallel_runs)
+        if not self.cells:
+            raise InputError(
+                "--cells needs at least one name, such as cn-der-sparse or 'mo-*'; leave it out "
+                "for all cells"
+            )
         grid = Grid.paper(self.grid).select(self.cells)
         if self.list:
             return self._list(console, grid)
@@ -83,8 +94,11 @@ class Reproduce:
                     f"--processes must be 1 with --cluster, not {processes}: the cluster shares "
                     "the work"
                 )
-            self._missing(grid)  # complains about bad input once, before there are several
-            return spawn_processes(self._arguments, processes)
+            todo = self._missing(grid)  # complains about bad input once, before there are several
+            try:
+                return spawn_processes(self._arguments, processes)
+            finally:
+                _warn(diverged_runs(Store(self.out), todo))
         return self._print_result(console, self._reproduce(console, grid))
 
     @property
@@ -92,7 +106,7 @@ class Reproduce:
         """The command line of one of several processes."""
         line = ["reproduce", self.grid, "--seeds", self.seeds]
         line += ["--max-parallel-runs", self.max_parallel_runs]
-        line += ["--out", self.out, *(("--cells", *self.cells) if self.cells else ())]
+        line += ["--out", self.out, *(("--cells", *self.cells) if self.cells != _ALL else ())]
         line += ["--skip-completed", self.skip_completed] if self.skip_completed else []
         for name, value in self._changes.items():
             line += [f"--{name}", value]
@@ -142,12 +156,21 @@ class Reproduce:
             say(console, f"written: {self.out}; report on it with: windvane report {self.out}")
         elif result.skipped:
             say(console, f"nothing is in {self.out}: all of them are in {self.skip_completed}")
+        _warn(result.diverged)
         if result.failures:
             reasons = "; ".join(f"{job} ({why})" for job, why in result.failures.items())
             raise InputError(
                 f"{len(result.failures)} jobs failed, and the same command tries them again: "
                 f"{reasons}"
             )
+
+
+def _warn(diverged: Sequence[str]) -> None:
+    """Name runs that diverged where output that is put into a file leaves them visible."""
+    from windvane.experiments.runs.reproduce import about_diverged
+
+    if diverged:
+        say(Console(stderr=True), f"windvane: {about_diverged(diverged)}")
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def test_reports_say_which_runs_are_missing_or_odd(some):
         "sparse MO (3); sparse CN+DER (3); sparse UVFA+DER (1)." in text
     )
     assert "included in means: sparse UVFA+DER (seed 0)." in text
-    assert "1 seed, 1 failed" in text
+    assert "1 seed, 1 diverged" in text
 
 
 def test_reports_say_which_tables_are_left_out():
@@ -174,6 +174,7 @@ def test_reports_count_the_orders():
 def test_special_characters_are_escaped():
     assert escape("50% of a_b & {c} #1 $2") == r"50\% of a\_b \& \{c\} \#1 \$2"
     assert escape("a\\b~c^d") == r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d"
+    assert escape("a|b") == r"a\textbar{}b"
     assert escape("[1] < 2 > 0 ≈ 1") == r"{[}1{]} $<$ 2 $>$ 0 $\approx$ 1"
 
 

@@ -47,7 +47,7 @@ def read_content(
 ) -> tuple[Bool[np.ndarray, " trajectories"], Float[np.ndarray, "trajectories objectives"]]:
     """Of each trajectory in a buffer, whether it is in the diverse half, and its return."""
     with faults_of(path, "the content of a buffer"):
-        return _parse(read_frame(path))
+        return _parse(read_frame(path)[0])
 
 
 def _parse(

@@ -10,11 +10,13 @@ from windvane.experiments.report.tables import Section
 COLUMNS = (
     "problem", "setting", "table", "schedule", "agent", "replay", "period", "seeds", "failed",
     "mean", "low", "high", "change", "change_low", "change_high", "paper", "paper_change",
+    "no_episode", "unknown",
 )  # fmt: skip
 """`setting` has what differs from the paper, such as "observation=features steps=1000". `table` is
 the paper's label, `extra` for other regrets, or `utility` for scalarised returns; means are of
-regrets in all tables but the last. The number of `failed` runs is part of that of `seeds`. What is
-not known is empty."""
+regrets in all tables but the last, of as many runs as `seeds` says. Of others no episode ended in
+the period (`no_episode`), or the measure is not known (`unknown`); `failed` are those of all these
+runs that diverged. What is not known is empty."""
 
 
 def to_csv(sections: Sequence[Section]) -> str:
@@ -30,8 +32,9 @@ def to_csv(sections: Sequence[Section]) -> str:
                 numbers = (*_numbers(cell.mean), *_numbers(cell.change))
                 counts = (len(cell.seeds), len(cell.failed))
                 paper = (cell.paper, cell.paper_change)
-                line = (section.problem, setting, table.label, *names, *counts, *numbers, *paper)
-                writer.writerow(line)
+                others = (len(cell.no_episode), len(cell.unknown))
+                first = (section.problem, setting, table.label)
+                writer.writerow((*first, *names, *counts, *numbers, *paper, *others))
     return file.getvalue()
 
 

@@ -149,7 +149,7 @@ def _panel(axes: Axes, section: Section, summaries: Sequence[RunSummary]) -> Non
             steps = (np.arange(POINTS) + 0.5) * config.steps / POINTS
             curves = [s.utility_curve for s in drawn if s.utility_curve is not None]
             _draw_means(axes, cell, steps, curves)
-    axes.set_title(schedule_title(summaries[0].schedule))
+    axes.set_title(_label(schedule_title(summaries[0].schedule)))
     axes.set_xlabel("steps")
     _format(axes, from_zero=section.measure == "regret")
     axes.set_xlim(0, config.steps)
@@ -191,11 +191,20 @@ def _format(axes: Axes, from_zero: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def _label(text: str) -> str:
+    """Text that Matplotlib shows as it is: dollars are no formula, and no label is hidden."""
+    shown = text.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
 def _legend(agents: Collection[str], replays: Collection[str]) -> list[Line2D]:
     """One entry per agent and one per replay, rather than one per curve: there may be 28."""
     agents, replays = sorted(agents, key=agent_order), sorted(replays, key=replay_order)
     names, rules = agent_titles(agents), replay_titles(replays)
-    entries = [Line2D([], [], color=colour(a), linewidth=3, label=names[a]) for a in agents]
+    entries = [Line2D([], [], color=colour(a), linewidth=3, label=_label(names[a])) for a in agents]
     blank = Line2D([], [], linestyle="", label=" ")
-    styles = [Line2D([], [], color="0.3", linestyle=line_style(r), label=rules[r]) for r in replays]
+    styles = [
+        Line2D([], [], color="0.3", linestyle=line_style(r), label=_label(rules[r]))
+        for r in replays
+    ]
     return [*entries, blank, *styles]

@@ -28,6 +28,7 @@ _SPECIAL = {character: f"\\{character}" for character in "{}$&#_%"} | {
     "~": r"\textasciitilde{}",
     "<": "$<$",
     ">": "$>$",
+    "|": r"\textbar{}",
     "≈": r"$\approx$",
     # Right after \\ or \item a bracket would be the beginning of an option.
     "[": "{[}",
@@ -53,7 +54,7 @@ def to_latex(sections: Sequence[Section]) -> str:
 
 def escape(text: str) -> str:
     """Text that LaTeX prints as it is."""
-    return re.sub(r"[\\{}$&#^_~%<>≈\[\]]", lambda found: _SPECIAL[found.group()], text)
+    return re.sub(r"[\\{}$&#^_~%<>|≈\[\]]", lambda found: _SPECIAL[found.group()], text)
 
 
 def _table(section: Section, table: ResultTable, number: int) -> list[str]:

@@ -14,8 +14,15 @@ import numpy as np
 from windvane.experiments.paper.orderings import VERDICTS, Ordering, counts
 from windvane.experiments.paper.published import Published
 from windvane.experiments.report.statistics import Estimate
-from windvane.experiments.report.tables import PAPER_RUNS, ResultTable, Section, TableCell
+from windvane.experiments.report.tables import (
+    PAPER_RUNS,
+    UTILITY,
+    ResultTable,
+    Section,
+    TableCell,
+)
 from windvane.experiments.report.titles import (
+    printable,
     replay_order,
     replay_titles,
     schedule_name,
@@ -162,22 +169,25 @@ def period_title(section: Section, period: str) -> str:
 
 def cell_name(cell: TableCell | Published) -> str:
     """An agent and its replay as in the paper's text, such as CN+DER."""
-    return cell.row if cell.replay == "standard" else f"{cell.row}+{REPLAYS.title(cell.replay)}"
+    return (
+        cell.row
+        if cell.replay == "standard"
+        else f"{cell.row}+{printable(REPLAYS.title(cell.replay))}"
+    )
 
 
 def notes(table: ResultTable) -> list[str]:
     """What a reader must know about a table: which cells are missing, and which runs are odd."""
+    measured = "return" if table.label == UTILITY else "regret"
     said = {
         "Not run": [_full_name(cell) for cell in table.missing],
         f"Fewer than {PAPER_RUNS} seeds, so that intervals are too narrow or none": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
         ],
-        "Diverged and stopped learning, as a loss or gradient was not finite; included in means": (
-            _odd(table, "failed")
-        ),
-        "Not counted, as no episode ended in the period or its optimum is not known": (
-            _odd(table, "unmeasured")
-        ),
+        "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "
+        "number, included in means": _odd(table, "failed"),
+        "Not counted, as no episode ended in the period": _odd(table, "no_episode"),
+        f"Not counted, as the {measured} of their episodes is not known": _odd(table, "unknown"),
     }
     return [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
 
@@ -240,7 +250,7 @@ def _cell_text(section: Section, cell: TableCell, best: bool) -> CellText:
         ours=ours or MISSING,
         change=estimate_text(cell.change, "+.1f", "%") if cell.change else "",
         paper=_paper_text(cell),
-        runs=_runs_text(cell),
+        runs=_runs_text(section, cell),
         best=best,
         meets_paper=cell.contains_paper,
     )
@@ -255,11 +265,16 @@ def _paper_text(cell: TableCell) -> str:
     return f"{text} ≈" if cell.contains_paper else text
 
 
-def _runs_text(cell: TableCell) -> str:
-    if not cell.seeds:
-        return ""
+def _runs_text(section: Section, cell: TableCell) -> str:
     seeds = "1 seed" if len(cell.seeds) == 1 else f"{len(cell.seeds)} seeds"
-    return f"{seeds}, {len(cell.failed)} failed" if cell.failed else seeds
+    measured = "regret" if section.measure == "regret" else "return"
+    parts = {
+        seeds: cell.seeds,
+        f"{len(cell.failed)} diverged": cell.failed,
+        f"no episode ended in {len(cell.no_episode)}": cell.no_episode,
+        f"{measured} unknown of {len(cell.unknown)}": cell.unknown,
+    }
+    return ", ".join(text for text, those in parts.items() if those)
 
 
 def _best(section: Section, cells: Sequence[TableCell]) -> list[TableCell]:
@@ -279,10 +294,14 @@ def _full_name(cell: TableCell) -> str:
 
 def _odd(table: ResultTable, which: str) -> list[str]:
     """Cells with such runs and the seeds of these, each once whatever its periods."""
-    names = {_full_name(cell): getattr(cell, which) for cell in table.cells if getattr(cell, which)}
+    names: dict[str, set[int]] = {}
+    for cell in table.cells:
+        names.setdefault(_full_name(cell), set()).update(getattr(cell, which))
     return [
-        f"{name} (seed {', '.join(map(str, seeds))})" for name, seeds in names.items()
-    ]  # fmt: skip
+        f"{name} (seed {', '.join(map(str, sorted(seeds)))})"
+        for name, seeds in names.items()
+        if seeds
+    ]
 
 
 def _judged(pair: Ordering) -> str:

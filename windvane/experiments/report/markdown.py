@@ -1,5 +1,6 @@
 """A report as Markdown, for a repository's pages."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from windvane.experiments.paper.orderings import contrary
@@ -20,6 +21,8 @@ from windvane.experiments.report.layout import (
 from windvane.experiments.report.provenance import provenance_facts
 from windvane.experiments.report.tables import ResultTable, Section
 
+_SPECIAL = re.compile(r"[\\`*|~$&\[\]]|<(?=\S)|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
 
 def to_markdown(sections: Sequence[Section], figures: Mapping[str, Sequence[Picture]]) -> str:
     """The report; `figures` are by the title of a section."""
@@ -27,31 +30,40 @@ def to_markdown(sections: Sequence[Section], figures: Mapping[str, Sequence[Pict
     if any(section.has_paper for section in sections):
         parts.append(CAVEAT)
     for section in sections:
-        parts.extend([f"## {section.title}", legend(section)])
+        parts.extend([f"## {escape(section.title)}", legend(section)])
         for table in section.tables:
             parts.extend(_table(section, table))
         if section.absent:
-            parts.append(absent_text(section))
+            parts.append(escape(absent_text(section)))
         for picture in figures.get(section.title, ()):
             parts.extend([f"![{picture.caption}]({picture.path.name})", picture.caption])
         facts = provenance_facts(section.summaries).items()
-        parts.append("\n".join(f"- {name}: {value}" for name, value in facts))
+        parts.append("\n".join(f"- {name}: {escape(value)}" for name, value in facts))
     return "\n\n".join(parts) + "\n"
 
 
 def _table(section: Section, table: ResultTable) -> list[str]:
     laid_out = lay_out(section, table)
-    header = ["Schedule", "Algorithm", *(f"{period}, {er}" for period, er in laid_out.columns)]
+    columns = (f"{period}, {escape(replay)}" for period, replay in laid_out.columns)
     rows = [
-        [row.schedule, row.name, *(_cell(cell) for cell in row.cells)] for row in laid_out.rows
-    ]  # fmt: skip
-    parts = [f"### {table.title}", pipes(header, rows), *notes(table)]
+        [escape(row.schedule), escape(row.name), *map(_cell, row.cells)] for row in laid_out.rows
+    ]
+    parts = [
+        f"### {escape(table.title)}",
+        pipes(["Schedule", "Algorithm", *columns], rows),
+        *map(escape, notes(table)),
+    ]
     if table.is_paper:
         parts.append(verdict_text(table.orderings))
     pairs = [pair_texts(section, pair) for pair in contrary(table.orderings)]
     if pairs:
         parts.extend(["Pairs in the other direction:", pipes(PAIR_HEADER, pairs)])
     return parts
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is; an underscore within a word is one already."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def _cell(cell: CellText | None) -> str:

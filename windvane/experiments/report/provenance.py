@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from windvane.experiments.report.summary import RunSummary
+from windvane.experiments.report.titles import printable
 
 _TITLES = {
     "version": "Windvane",
@@ -38,4 +39,5 @@ def _seconds(summary: RunSummary) -> float:
 
 def _values(summaries: Sequence[RunSummary], name: str) -> list[str]:
     """Different values in order; dates in ISO format sort by time."""
-    return sorted({str(s.provenance[name]) for s in summaries if s.provenance.get(name)})
+    found = (s.provenance[name] for s in summaries if s.provenance.get(name))
+    return sorted({printable(str(value)) for value in found})

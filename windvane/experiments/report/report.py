@@ -40,6 +40,9 @@ from windvane.progress import say
 PRINTED = 10
 """Pairs in the other direction that are printed to a terminal; the files have all."""
 
+LONGEST = 100
+"""Characters of a problem in the name of a figure's file, which a system may limit to 255."""
+
 
 def write_report(
     summaries: Sequence[RunSummary],
@@ -94,7 +97,7 @@ def _save_figures(
     saved: dict[str, list[Picture]] = {}
     seen: Counter[str] = Counter()
     for section in found:
-        problem = slug(section.problem)
+        problem = slug(section.problem)[:LONGEST]
         seen[problem] += 1
         stem = problem if seen[problem] == 1 else f"{problem}-{seen[problem]}"
         fingerprints = dict.fromkeys(fingerprint(each.config) for each in section.summaries)
@@ -109,21 +112,22 @@ def _save_figures(
 def _printed(section: Section, table: ResultTable) -> Table:
     """The rows that something was run for; the lines below the table name the others."""
     laid_out = lay_out(section, table)
-    printed = Table(title=table.title, title_justify="left")
+    # Text, as Rich could take what is in brackets for markup.
+    printed = Table(title=Text(table.title), title_justify="left")
     printed.add_column("schedule")
     printed.add_column("algorithm")
     for period, replay in laid_out.columns:
-        printed.add_column(f"{period}\n{replay}")
+        printed.add_column(Text(f"{period}\n{replay}"))
     for _, rows in groupby(laid_out.rows, key=lambda row: row.schedule):
         printed.add_section()
         for row in rows:
             if any(cell and cell.runs for cell in row.cells):
-                printed.add_row(row.schedule, row.name, *(_cell(cell) for cell in row.cells))
+                names = Text(row.schedule), Text(row.name)
+                printed.add_row(*names, *(_cell(cell) for cell in row.cells))
     return printed
 
 
 def _cell(cell: CellText | None) -> Text:
-    """Text, as Rich could take an interval's brackets for markup."""
     if cell is None:
         return Text(MISSING)
     text = Text(cell.ours, style="bold" if cell.best else "")

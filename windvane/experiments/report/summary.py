@@ -18,6 +18,9 @@ POINTS = 200
 Measure = Literal["regret", "utility"]
 """What a report is about: the regret where the optimum is known, else the scalarised return."""
 
+Unmeasured = Literal["no episode", "unknown"]
+"""Why a run has no number: no episode ended, or of those that did the measure is not known."""
+
 
 @dataclass(frozen=True)
 class RunSummary:
@@ -58,6 +61,16 @@ class RunSummary:
     def schedule(self) -> str:
         """The schedule of the weights."""
         return self.cell.schedule
+
+    def unmeasured(self, measure: Measure, period: str) -> Unmeasured | None:
+        """Why there is no value of a measure over a period; None where there is one."""
+        if math.isfinite(self.value(measure, period)):
+            return None
+        if not self.episodes or math.isfinite(self.value(measure, "overall")):
+            return "no episode"
+        # Where the regret is never known, the utility tells whether episodes ended in the period.
+        late = math.isfinite(self.overall_utility) and not math.isfinite(self.last_utility)
+        return "no episode" if period == "last" and late else "unknown"
 
     def value(self, measure: str, period: str) -> float:
         """The mean of a measure over a period."""

@@ -18,6 +18,7 @@ from jaxtyping import Float
 
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.experiments.report.summary import POINTS, RunSummary
+from windvane.experiments.runs.checksums import write_checked
 from windvane.experiments.runs.frames import (
     faults_of,
     numbers,
@@ -30,8 +31,8 @@ from windvane.experiments.runs.frames import (
 from windvane.experiments.runs.paths import relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.experiments.runs.store import one_run
-from windvane.files import atomic_write, make_folder
-from windvane.runs.tables import Records, write_table
+from windvane.files import atomic_write, make_folder, path_exists
+from windvane.runs.tables import Records
 
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
@@ -47,7 +48,7 @@ def write_summaries(summaries: Sequence[RunSummary], folder: Path) -> list[Path]
     """Write both files, in place of those that are there."""
     make_folder(folder)
     summaries = sorted(summaries, key=lambda s: (s.config.env, *s.cell, _config(s)))
-    write_table(folder / SUMMARIES, _columns(summaries))
+    write_checked(folder / SUMMARIES, _columns(summaries))
     text = _lines(summaries)
     atomic_write(folder / LINES, lambda file: file.write(text.encode()))
     return [folder / SUMMARIES, folder / LINES]
@@ -56,12 +57,12 @@ def write_summaries(summaries: Sequence[RunSummary], folder: Path) -> list[Path]
 def read_summaries(folder: Path) -> list[RunSummary]:
     """What was written; of a folder without the file, nothing."""
     path = folder / SUMMARIES
-    if not _exists(path):
-        if _exists(folder / "curves.parquet"):
+    if not path_exists(path):
+        if path_exists(folder / "curves.parquet"):
             raise InputError(f"the summaries in {folder} are of an earlier version: make them anew")
         return []
     with faults_of(path, "a summary of runs"):
-        return _parse(read_frame(path))
+        return _parse(read_frame(path)[0])
 
 
 def _parse(frame: pl.DataFrame) -> list[RunSummary]:
@@ -117,13 +118,6 @@ def _truths(frame: pl.DataFrame, name: str) -> list[bool]:
     if frame[name].dtype != pl.Boolean or frame[name].null_count():
         raise InputError(f"the column {name!r} must be of truth values, not of {frame[name].dtype}")
     return frame[name].to_list()
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _names(summary: RunSummary) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from windvane.experiments.report.titles import (
     agent_titles,
     env_order,
     env_titles,
+    printable,
     replay_order,
     schedule_order,
 )
@@ -48,15 +49,23 @@ class TableCell:
     seeds: tuple[int, ...]
     """The runs that the mean is of."""
     failed: tuple[int, ...]
-    """Seeds of those runs that diverged; they are part of the mean."""
-    unmeasured: tuple[int, ...]
-    """Seeds of runs that are not part of the mean, as they have no number in the period."""
+    """Seeds of runs that diverged; they are part of the mean where they have a number."""
+    no_episode: tuple[int, ...]
+    """Seeds of runs that are not part of the mean, as no episode ended in the period."""
+    unknown: tuple[int, ...]
+    """Seeds of runs that are not part of the mean, as the measure of their episodes is not known.
+    """
     mean: Estimate | None
     """The section's measure, or None where nothing was run."""
     change: Estimate | None
     """Percent more than the baseline; None for the baseline, or without it."""
     paper: float | None
     paper_change: float | None
+
+    @property
+    def unmeasured(self) -> tuple[int, ...]:
+        """Seeds of all runs that are not part of the mean."""
+        return tuple(sorted((*self.no_episode, *self.unknown)))
 
     @property
     def is_baseline(self) -> bool:
@@ -141,8 +150,8 @@ class Section:
 def setting_text(value: Any) -> str:
     """The value of a setting in a title."""
     if isinstance(value, dict):
-        return " ".join(f"{name}={item}" for name, item in value.items()) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+        return printable(" ".join(f"{name}={item}" for name, item in value.items())) or "none"
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def sections(summaries: Sequence[RunSummary]) -> tuple[Section, ...]:
@@ -285,16 +294,17 @@ def _cell(
     runs = by_cell.get(cell, {})
     values = _values(runs, measure, period)
     base = _values(by_cell.get((schedule, *BASELINE, period), {}), measure, period)
-    seeds = tuple(measured(values))
+    reasons = {seed: run.unmeasured(measure, period) for seed, run in runs.items()}
     return TableCell(
         row=row,
         schedule=schedule,
         agent=agent,
         replay=replay,
         period=period,
-        seeds=seeds,
-        failed=tuple(seed for seed in seeds if runs[seed].failed),
-        unmeasured=tuple(seed for seed in runs if seed not in seeds),
+        seeds=tuple(measured(values)),
+        failed=tuple(seed for seed in runs if runs[seed].failed),
+        no_episode=tuple(seed for seed in runs if reasons[seed] == "no episode"),
+        unknown=tuple(seed for seed in runs if reasons[seed] == "unknown"),
         mean=mean(values),
         change=None if (agent, replay) == BASELINE else change(values, base),
         paper=paper,

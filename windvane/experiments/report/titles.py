@@ -43,12 +43,17 @@ def env_order(name: str) -> tuple[int, str]:
 
 def schedule_name(name: str) -> str:
     """A schedule in a column of a table."""
-    return name.removeprefix(CUSTOM).rpartition(":")[2]
+    return printable(name.removeprefix(CUSTOM).rpartition(":")[2])
 
 
 def schedule_title(name: str) -> str:
     """A schedule as the title of a panel or of a part of a table."""
     return f"{schedule_name(name)} weight changes"
+
+
+def printable(text: str) -> str:
+    """Text from a file on one line, without what would control a terminal or turn text around."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def agent_titles(names: Iterable[str]) -> dict[str, str]:
@@ -73,9 +78,9 @@ def env_titles(names: Iterable[str]) -> dict[str, str]:
 
 def _distinct(names: Iterable[str], title: Callable[[str], str]) -> dict[str, str]:
     """A title for each name; names that would share one are shown in full."""
-    titles = {name: title(name) for name in names}
+    titles = {name: printable(title(name)) for name in names}
     shared = list(titles.values())
     return {
-        name: text if shared.count(text) == 1 else name.removeprefix(CUSTOM)
+        name: text if shared.count(text) == 1 else printable(name.removeprefix(CUSTOM))
         for name, text in titles.items()
     }

@@ -15,7 +15,7 @@ from windvane.errors import InputError, in_one_line
 from windvane.experiments.paper.grids import Grid
 from windvane.experiments.runs.completed import completed_paths, missing
 from windvane.experiments.runs.jobs import MAX_PARALLEL_RUNS, Job, make_jobs, run_job
-from windvane.experiments.runs.reproduce import ReproduceResult
+from windvane.experiments.runs.reproduce import ReproduceResult, diverged_runs
 from windvane.experiments.runs.store import Store
 from windvane.files import make_folder
 from windvane.progress import progress_display
@@ -102,6 +102,11 @@ def _collect(ray: Any, task: Any, job: Job, store: Store, result: ReproduceResul
     except Exception as error:  # whatever went wrong on the node, or the loss of too many nodes
         result.failures[str(job)] = in_one_line(getattr(error, "cause", error))
         return
-    for relative, data in files.items():
-        store.put(relative, data)
+    try:
+        for relative, data in files.items():
+            store.put(relative, data)
+    except InputError as error:  # such as a full disk; there may be room for the next
+        result.failures[str(job)] = in_one_line(error)
+        return
     result.trained += len(job.config.runs)
+    result.diverged += diverged_runs(store, job.config.runs)

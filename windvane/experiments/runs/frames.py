@@ -4,6 +4,7 @@ Whatever is wrong with a file becomes an `InputError` with the file and the faul
 here: which columns a particular kind of file has.
 """
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from windvane.errors import InputError, in_one_line
+from windvane.experiments.runs.checksums import require_intact
 from windvane.files import file_size
-from windvane.runs.tables import without_panics
+from windvane.runs.tables import MAX_ROWS, without_panics
 
 LARGEST = 1e15
 """The largest regret or return that is taken for a measurement."""
@@ -31,21 +33,26 @@ def faults_of(path: Path, what: str) -> Iterator[None]:
         raise InputError(f"{path} is not {what}: {in_one_line(error)}") from error
 
 
-def read_frame(path: Path) -> pl.DataFrame:
-    """A Parquet file as a table; it may fail in any way."""
+def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
+    """A Parquet file as a table, and its metadata; it may fail in any way. A file with a checksum
+    is as it was written.
+    """
     file_size(path, "the table")  # a pipe would be waited for
+    data = path.read_bytes()  # once, as another process may replace the file meanwhile
+    require_intact(data)
     with without_panics():
-        return pl.read_parquet(path, memory_map=False, hive_partitioning=False, glob=False)
+        about = pl.read_parquet_metadata(io.BytesIO(data))
+        rows = pl.scan_parquet(io.BytesIO(data)).select(pl.len()).collect().item()
+        if rows > MAX_ROWS:
+            raise InputError(f"it states {rows:,} rows, and at most {MAX_ROWS:,} are read")
+        return pl.read_parquet(io.BytesIO(data), hive_partitioning=False), about
 
 
-def read_metadata(path: Path, key: str) -> dict[str, Any]:
-    """A JSON object in the metadata of a Parquet file."""
-    file_size(path, "the table")
-    with without_panics():
-        found = pl.read_parquet_metadata(path)
-    if key not in found:
+def metadata_object(about: Mapping[str, str], key: str) -> dict[str, Any]:
+    """A JSON object in the metadata of a table."""
+    if key not in about:
         raise InputError(f"its metadata has no {key!r}")
-    return read_object(found[key], f"the metadata {key!r}")
+    return read_object(about[key], f"the metadata {key!r}")
 
 
 def read_object(text: Any, what: str) -> dict[str, Any]:

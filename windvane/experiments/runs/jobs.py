@@ -7,16 +7,18 @@ file of its job locked, so that other processes skip it.
 """
 
 import json
+import math
 import shutil
 import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rich.console import Console
 
-from windvane.errors import InputError
+from windvane.errors import InputError, shown
 from windvane.experiments.runs.cells import (
     SCHEDULES,
     program_settings,
@@ -26,9 +28,18 @@ from windvane.experiments.runs.cells import (
 )
 from windvane.experiments.runs.completed import missing
 from windvane.experiments.runs.paths import short_hash, slug
-from windvane.experiments.runs.provenance import provenance
+from windvane.experiments.runs.provenance import MOST, provenance
 from windvane.experiments.runs.store import Store
-from windvane.files import atomic_write, file_lock, make_folder, write_new
+from windvane.files import (
+    atomic_write,
+    file_lock,
+    make_folder,
+    path_exists,
+    read_text,
+    remove_files,
+    write_new,
+)
+from windvane.runs.folder import is_run_folder, load_config
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
 from windvane.runs.tables import Records
@@ -121,10 +132,10 @@ def unfinished_jobs(store: Store, runs: Iterable[TrainConfig]) -> list[Job]:
     """
     wanted = set(runs)
     found = []
-    for path in sorted((store.folder / WORK).glob("*.json")):
+    for path in _job_files(store):
         try:
-            job = Job(TrainConfig.load(path))
-        except InputError:  # another process has just finished it
+            job = _load_job(path)
+        except InputError:  # another process has just finished it, or `strange_files` tells of it
             continue
         if wanted & set(job.config.runs):
             found.append(job)
@@ -132,39 +143,103 @@ def unfinished_jobs(store: Store, runs: Iterable[TrainConfig]) -> list[Job]:
     return found
 
 
+def strange_files(store: Store) -> list[str]:
+    """A sentence about each file that has the place of a job's and is not what was written."""
+    said = []
+    for path in _job_files(store):
+        try:
+            _load_job(path)
+        except InputError as error:
+            if path_exists(path):
+                said.append(str(error))
+    return said
+
+
+def _job_files(store: Store) -> list[Path]:
+    return sorted((store.folder / WORK).glob("*.json"))
+
+
+def _load_job(path: Path) -> Job:
+    """The job of a file, which is called after it: no other is trained in its place."""
+    job = Job(TrainConfig.load(path))
+    if job.name != path.stem:
+        raise InputError(
+            f"{path} has the settings of the job {job.name}: it was edited or written by an "
+            "earlier version, and may be removed"
+        )
+    return job
+
+
 def run_job(job: Job, store: Store, console: Console | None = None) -> None:
     """Train a job, or resume it, and put its runs into the store."""
     make_folder(store.folder / WORK)
     path = job.path(store)
-    if not path.exists():
+    _require_own(path)
+    if not path_exists(path):
         text = json.dumps(job.config.to_json(), indent=2) + "\n"
         write_new(path, lambda file: file.write(text.encode()))
     with file_lock(path):
+        _require_same(path, TrainConfig.load(path), job.config, "file")
         if all(map(store.has, job.config.runs)):
             return _clean_up(store, job)
-        folder, elapsed = path.with_suffix(""), path.with_suffix(ELAPSED)
-        began = time.monotonic() - _read_seconds(elapsed)
+        began = time.monotonic() - _read_seconds(path.with_suffix(ELAPSED))
         try:
-            if (folder / CONFIG).exists():
-                # Whoever asks for the job names its parts, which are trusted as far as they agree.
-                named = {part: getattr(job.config, part) for part in PARTS}
-                result = resume(folder, console=console, **named)
-            else:
-                result = train(job.config, out=folder, console=console)
+            result = _train(job, path.with_suffix(""), console)
         except KeyboardInterrupt:
-            seconds = str(time.monotonic() - began)
-            atomic_write(elapsed, lambda file: file.write(seconds.encode()))
+            _write_seconds(path.with_suffix(ELAPSED), time.monotonic() - began)
             raise
         _store_runs(job, result, store, time.monotonic() - began)
         return _clean_up(store, job)
 
 
+def _train(job: Job, folder: Path, console: Console | None) -> Result:
+    """Train a job in its folder, or resume what is there if it is the job's."""
+    if not is_run_folder(folder):
+        return train(job.config, out=folder, console=console)
+    _require_same(folder / CONFIG, load_config(folder), job.config, "folder")
+    # Whoever asks for the job names its parts, which are trusted as far as they agree.
+    named = {part: getattr(job.config, part) for part in PARTS}
+    return resume(folder, console=console, **named)
+
+
+def _require_own(path: Path) -> None:
+    """Complain about links in the place of a job's file or folder."""
+    for place, what in ((path, "file"), (path.with_suffix(""), "folder")):
+        if place.is_symlink():
+            raise InputError(
+                f"{place} is a link, and what it leads to may be anything: remove it, or put the "
+                f"{what} itself there"
+            )
+
+
+def _require_same(path: Path, found: TrainConfig, job: TrainConfig, what: str) -> None:
+    """Complain about the first setting of a file under way that is not the job's."""
+    # Which the machine decides that begins, and the policy to start from.
+    open_ = {"precision": "auto", "start_checksum": None}
+    for name in (field.name for field in fields(TrainConfig)):
+        there, wanted = getattr(found, name), getattr(job, name)
+        if there == wanted or (name in open_ and wanted == open_[name]):
+            continue
+        again = " to train the job anew" if what == "folder" else ""
+        raise InputError(
+            f"{path} has {name} {shown(there)}, and its job {shown(wanted)}: put that back, or "
+            f"remove the {what}{again}"
+        )
+
+
 def _read_seconds(path: Path) -> float:
     """The seconds in a file; 0 without it, or where it holds something else."""
     try:
-        return float(path.read_text())
-    except (OSError, ValueError):
+        seconds = float(read_text(path))
+    except (InputError, ValueError):
         return 0.0
+    return seconds if math.isfinite(seconds) and 0 <= seconds <= MOST else 0.0
+
+
+def _write_seconds(path: Path, seconds: float) -> None:
+    """Write them if that is possible: they are no reason to go on with what was stopped."""
+    with suppress(InputError):
+        atomic_write(path, lambda file: file.write(str(seconds).encode()))
 
 
 def _store_runs(job: Job, result: Result, store: Store, seconds: float) -> None:
@@ -186,9 +261,7 @@ def _rows_of(records: Records, number: int) -> Records:
 
 
 def _clean_up(store: Store, job: Job) -> None:
-    """Remove the files of a finished job."""
+    """Remove the files of a finished job; what a link leads to is not one of them."""
     path = job.path(store)
-    shutil.rmtree(path.with_suffix(""), ignore_errors=True)
-    for suffix in (ERROR, ELAPSED):
-        path.with_suffix(suffix).unlink(missing_ok=True)
-    path.unlink(missing_ok=True)
+    shutil.rmtree(path.with_suffix(""), ignore_errors=True)  # which follows no links
+    remove_files([path.with_suffix(ERROR), path.with_suffix(ELAPSED), path])

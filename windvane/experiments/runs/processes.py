@@ -44,7 +44,7 @@ def spawn_processes(arguments: Sequence[str], processes: int) -> None:
             with suppress(ProcessLookupError):
                 child.send_signal(number)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, stop) for number in _stop_signals()}
     try:
         codes = [child.wait() for child in children]
         for reader in readers:
@@ -60,6 +60,15 @@ def spawn_processes(arguments: Sequence[str], processes: int) -> None:
             f"{failed} of {processes} processes failed, as printed above; the same command trains "
             "what is missing"
         )
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """Signals that are passed on; not that of a closed terminal where `nohup` has it ignored."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
+        numbers.append(hangup)
+    return numbers
 
 
 def environment_of(number: int, processes: int) -> dict[str, str]:
@@ -84,5 +93,10 @@ def _start(arguments: Sequence[str], environment: dict[str, str]) -> subprocess.
 
 def _print_output(child: subprocess.Popen, prefix: str) -> None:
     """Print the output of a child, each line after its prefix."""
-    for line in child.stdout or ():
-        print(prefix + line, end="", flush=True)
+    if child.stdout is None:
+        return
+    with child.stdout as lines:
+        for line in lines:
+            # Without a terminal to print to the child must not wait for a reader.
+            with suppress(OSError):
+                print(prefix + line, end="", flush=True)

@@ -22,7 +22,7 @@ _EARLIER_NAMES = {"side_by_side": "parallel_runs"}
 _NUMBERS = ("seconds", "parallel_runs")
 _LONGEST = 1000
 """Characters of one fact."""
-_MOST = 1e12
+MOST = 1e12
 """The largest number of seconds, or of runs, that is believed."""
 
 
@@ -54,9 +54,9 @@ def check_provenance(values: Any) -> dict[str, Any]:
         checked[_EARLIER_NAMES.get(name, name)] = value
     for name in _NUMBERS:
         number = checked.get(name)
-        if number is not None and not (is_number(number) and 0 <= number <= _MOST):
+        if number is not None and not (is_number(number) and 0 <= number <= MOST):
             raise InputError(
-                f"the provenance {name!r} must be a number from 0 to {_MOST:g}, not {number!r}"
+                f"the provenance {name!r} must be a number from 0 to {MOST:g}, not {number!r}"
             )
     return checked
 

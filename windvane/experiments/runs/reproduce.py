@@ -1,14 +1,16 @@
 """Running a grid: missing runs are trained, completed ones skipped, interrupted ones resumed."""
 
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from windvane.errors import in_one_line
+from windvane.errors import InputError, in_one_line
 from windvane.experiments.paper.grids import Grid
+from windvane.experiments.runs.cells import cell_of
 from windvane.experiments.runs.completed import completed_paths, missing
 from windvane.experiments.runs.jobs import (
     ERROR,
@@ -17,12 +19,14 @@ from windvane.experiments.runs.jobs import (
     Job,
     plan_jobs,
     run_job,
+    strange_files,
 )
 from windvane.experiments.runs.provenance import commit
 from windvane.experiments.runs.store import Store
 from windvane.files import BusyError, atomic_write, make_folder
 from windvane.progress import say
 from windvane.runs.stopping import TrainingStopped, stop_request
+from windvane.training.config import TrainConfig
 
 RESUME_HINT = "stopped; the same command resumes where it was"
 
@@ -37,8 +41,12 @@ class ReproduceResult:
     """Runs that were trained now."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why a job failed."""
+    diverged: list[str] = field(default_factory=list)
+    """Runs that were trained now and diverged; they are stored as such."""
     busy: list[str] = field(default_factory=list)
     """Jobs that another process is running."""
+    ignored: list[str] = field(default_factory=list)
+    """What is wrong with files that are in the places of jobs under way, and were left alone."""
 
 
 def reproduce(
@@ -66,7 +74,9 @@ def reproduce(
     jobs = plan_jobs(store, runs, max_parallel_runs, skipped)
     planned = {run for job in jobs for run in job.config.runs}
     there = sum(store.has(run) or run not in planned for run in runs)
-    result, tried = ReproduceResult(skipped=there), set()
+    result, tried = ReproduceResult(skipped=there, ignored=strange_files(store)), set()
+    for said in result.ignored:
+        say(console, f"left alone: {said}")
     with stop_request() as stop:
         # Planned again before every job: other processes may have finished some.
         while jobs := [
@@ -83,9 +93,23 @@ def reproduce(
     return result
 
 
+def diverged_runs(store: Store, runs: Sequence[TrainConfig]) -> list[str]:
+    """The names of those runs in a store that diverged."""
+    return [f"{cell_of(run)} seed {run.seed_numbers[0]}" for run in runs if store.diverged(run)]
+
+
+def about_diverged(names: Sequence[str]) -> str:
+    """A sentence about runs that diverged."""
+    runs = "1 run" if len(names) == 1 else f"{len(names)} runs"
+    return (
+        f"{runs} diverged ({', '.join(names)}): a loss or gradient was not finite, and learning "
+        "stopped there; they are stored as diverged, and reports say so"
+    )
+
+
 def _try_job(job: Job, store: Store, console: Console, result: ReproduceResult) -> None:
     """Run a job; whatever comes of it goes into the result."""
-    new = len(missing(job.config.runs, store))
+    new = missing(job.config.runs, store)
     try:
         run_job(job, store, console)
     except TrainingStopped as stop:
@@ -94,15 +118,23 @@ def _try_job(job: Job, store: Store, console: Console, result: ReproduceResult) 
         result.busy.append(str(job))
     except Exception as error:
         reason = in_one_line(error)
-        result.failures[str(job)] = f"{reason}; see {_write_error(store, job)}"
+        path = _write_error(store, job)
+        result.failures[str(job)] = f"{reason}; see {path}" if path else reason
         say(console, f"failed: {reason}")
     else:
-        result.trained += new
+        result.trained += len(new)
+        diverged = diverged_runs(store, new)
+        if diverged:
+            result.diverged += diverged
+            say(console, about_diverged(diverged))
 
 
-def _write_error(store: Store, job: Job) -> Path:
-    """Write the traceback of the error that is being handled."""
+def _write_error(store: Store, job: Job) -> Path | None:
+    """Write the traceback of the error that is being handled, if the disk has room for it."""
     path = job.path(store).with_suffix(ERROR)
     text = traceback.format_exc()
-    atomic_write(path, lambda file: file.write(text.encode()))
+    try:
+        atomic_write(path, lambda file: file.write(text.encode(errors="replace")))
+    except (InputError, OSError):
+        return None
     return path

@@ -16,10 +16,11 @@ import numpy as np
 from windvane.errors import InputError
 from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.runs.cells import cell_of
+from windvane.experiments.runs.checksums import require_intact, write_checked
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
-from windvane.files import atomic_write
-from windvane.runs.tables import Records, write_table
+from windvane.files import as_input_error, atomic_write, path_exists
+from windvane.runs.tables import Records, read_about
 from windvane.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -52,7 +53,16 @@ class Store:
 
     def has(self, run: TrainConfig) -> bool:
         """Whether a run is there."""
-        return self.path(run).exists()
+        return path_exists(self.path(run))
+
+    def diverged(self, run: TrainConfig) -> bool:
+        """Whether a run is there and diverged; what cannot be read is left to whoever reads it."""
+        path = self.path(run)
+        try:
+            require_intact(path.read_bytes())
+            return json.loads(read_about(path)[_METADATA])["failed"] is True
+        except (OSError, KeyError, TypeError, ValueError):  # an InputError is one of the last
+            return False
 
     def write(
         self, run: TrainConfig, records: Records, failed: bool, provenance: dict[str, Any]
@@ -71,16 +81,14 @@ class Store:
             "failed": failed,
             "provenance": provenance,
         }
-        path = self.path(run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(path, columns, {_METADATA: json.dumps(metadata)})
+        path = _make_room(self.path(run))
+        write_checked(path, columns, {_METADATA: json.dumps(metadata)})
         return path
 
     def write_content(self, run: TrainConfig, content: Records) -> Path:
         """Write what a run's diverse buffer held in the end."""
-        path = self.content_path(run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_table(path, {name: column for name, column in content.items() if name != "run"})
+        path = _make_room(self.content_path(run))
+        write_checked(path, {name: column for name, column in content.items() if name != "run"})
         return path
 
     def content_path(self, run: TrainConfig) -> Path:
@@ -89,8 +97,7 @@ class Store:
 
     def put(self, relative: str, data: bytes) -> None:
         """Add the file of a run that was written to another store."""
-        path = self.folder / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = _make_room(self.folder / relative)
         atomic_write(path, lambda file: file.write(data))
 
     def files(self) -> list[Path]:
@@ -105,6 +112,13 @@ class Store:
         """A summary of every run."""
         for path in self.paths():
             yield read_summary(path)
+
+
+def _make_room(path: Path) -> Path:
+    """Make the folder of a file that is about to be written."""
+    with as_input_error(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def read_run(path: Path) -> StoredRun:
@@ -132,10 +146,11 @@ def one_run(config: Any, source: str) -> TrainConfig:
 def _read(path: Path) -> "tuple[StoredRun, pl.DataFrame]":
     # Only readers need polars: a machine that trains may do without it.
     from windvane.experiments.report.summarise import check_episodes
-    from windvane.experiments.runs.frames import faults_of, read_frame, read_metadata
+    from windvane.experiments.runs.frames import faults_of, metadata_object, read_frame
 
     with faults_of(path, "a run of a results store"):
-        metadata = read_metadata(path, _METADATA)
+        frame, about = read_frame(path)
+        metadata = metadata_object(about, _METADATA)
         version = metadata.get("format")
         if type(version) is not int or version < 1:
             raise InputError(f"its format must be a whole number, not {version!r}")
@@ -146,6 +161,5 @@ def _read(path: Path) -> "tuple[StoredRun, pl.DataFrame]":
         config = one_run(metadata.get("config"), path.name)
         # Files of the first versions call it the origin.
         source = check_provenance(metadata.get("provenance", metadata.get("origin")))
-        frame = read_frame(path)
         check_episodes(frame, config)
     return StoredRun(config, {}, metadata["failed"], source), frame
