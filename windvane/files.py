@@ -131,10 +131,11 @@ def file_size(path: str | Path, what: str = "the file") -> int:
 
 def read_bytes(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> bytes:
     """What a file from outside holds, if that is not more than `most` bytes."""
-    file_size(path, what)
+    size = file_size(path, what)
     try:
         with Path(path).open("rb") as file:
-            data = file.read(most + 1)
+            # Python sets memory aside for all that is asked for.
+            data = file.read(min(most, max(size, MAX_TEXT)) + 1)
     except OSError as error:
         raise InputError(_unreadable(path, what, error)) from error
     if len(data) > most:
