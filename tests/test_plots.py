@@ -54,3 +54,16 @@ def test_a_film_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(rendering, "MAX_BYTES", 3 * 24 * 24 * 3)
     with pytest.raises(InputError, match=r"too long: its first 3 frames .* a smaller --size"):
         rendering.film(env, plan, jax.random.key(5), 50, 24)
+
+
+def test_names_may_hold_anything(tmp_path: Path) -> None:
+    name = "a $\\frac$ l\udcc3\udca4ufe"
+    records = {"step": np.asarray([1, 2]), "run": np.zeros(2, int), "regret": np.ones(2)}
+    points = {name: np.eye(2)}
+    figures = {
+        "fronts": plots.reached_fronts(points, None, (name, "cost in $"), "unit"),
+        "means": plots.mean_curves({name: records}, "regret"),
+        "sums": plots.cumulative_regret({name: records}),
+    }
+    for what, figure in figures.items():
+        assert plots.save(figure, tmp_path / f"{what}.png").exists()

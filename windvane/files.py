@@ -64,8 +64,9 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     except FileExistsError:
         pass
     except OSError:  # a file system without links
-        if not path.exists():
-            os.replace(own, path)
+        with as_input_error(path):
+            if not path.exists():
+                os.replace(own, path)
     finally:
         own.unlink(missing_ok=True)
 
@@ -235,7 +236,7 @@ def file_lock(path: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise InputError(f"cannot lock {path}: {error.strerror or error}") from error
-        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
+        if not _is_at(file, path):
             raise BusyError(gone)
         yield
 
@@ -258,6 +259,14 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 def _unreadable(path: str | Path, what: str, error: OSError) -> str:
     return f"cannot read {what} {shown_path(path)}: {error.strerror or error}"
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except OSError:
+        return False
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -49,6 +49,11 @@ def _dots(figure: Figure) -> float:
     return min(DPI, (MAX_PIXELS / (width * height)) ** 0.5, MAX_SIDE / max(width, height))
 
 
+def as_label(name: str) -> str:
+    """A name as matplotlib can draw it: as text, and with dollars that begin no formula."""
+    return name.encode("utf-8", "replace").decode().replace("$", r"\$")
+
+
 def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
     """Names of the groups of similar entries and, for each entry, the index of its group."""
     names = list(dict.fromkeys(coverage.groups))
@@ -143,6 +148,7 @@ def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ..
     """Returns of the trajectories that a diverse buffer holds (Figure 3, middle): a dot each, for
     every pair of objectives.
     """
+    names = tuple(map(as_label, names))
     pairs = list(itertools.combinations(range(len(names)), 2))
     figure = Figure(figsize=(4 * len(pairs), 3.8))
     for index, (first, second) in enumerate(pairs):
@@ -173,7 +179,7 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
             total = np.concatenate([[0.0], np.cumsum(records["regret"][mask])])
             curves.append(total[np.searchsorted(records["step"][mask], steps, side="right")])
         mean = np.mean(curves, axis=0)
-        (line,) = axes.plot(steps, mean, label=name)
+        (line,) = axes.plot(steps, mean, label=as_label(name))
         if len(curves) > 1:
             error = np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves))
             band = (mean - error, mean + error)
@@ -208,7 +214,7 @@ def mean_curves(
         middle = ((edges[:-1] + edges[1:]) / 2)[shown]
         values = np.where(known, table, 0.0)[:, shown]
         mean = values.sum(0) / number[shown]
-        (line,) = axes.plot(middle, mean, label=name)
+        (line,) = axes.plot(middle, mean, label=as_label(name))
         if len(curves) > 1:
             squares = np.where(known[:, shown], (values - mean) ** 2, 0.0).sum(0)
             error = np.sqrt(squares / np.maximum(number[shown] - 1, 1) / number[shown])
@@ -226,6 +232,7 @@ def reached_fronts(
     """Undominated returns that policies reach, beside a known front: a panel for every pair of
     objectives.
     """
+    names = tuple(map(as_label, names))
     pairs = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
     columns = min(len(pairs), 3)
     rows = -(-len(pairs) // columns)
@@ -240,7 +247,7 @@ def reached_fronts(
                 order[:, first], order[:, second], linestyle=line, label="known front", **style
             )
         for name, values in fronts.items():
-            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=name)
+            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=as_label(name))
         axes.set_xlabel(f"return in {names[first]}")
         axes.set_ylabel(f"return in {names[second]}")
         if index == 0:

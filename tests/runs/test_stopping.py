@@ -193,6 +193,22 @@ except KeyboardInterrupt:
     assert said.splitlines()[1:] == ["closed", "windvane: interrupted"]
 
 
+def test_an_interruption_that_python_can_only_report_ends_the_process() -> None:
+    body = """
+class Object:
+    def __del__(self):
+        print("ready", flush=True)
+        for _ in range(500): time.sleep(0.02)
+
+with end_process_when_asked():
+    Object()
+    work()
+"""
+    code, said, seconds = run(body, signal.SIGINT)
+    assert (code, said) == (130, "windvane: stopped\n")
+    assert seconds < 4
+
+
 def test_a_terminal_that_is_closed_stops_nothing_halfway() -> None:
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()

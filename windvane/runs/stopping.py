@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
@@ -136,11 +136,26 @@ def end_process_when_asked() -> Iterator[None]:
     pythons.setblocking(False)
     threading.Thread(target=_listen, args=(ours,), daemon=True).start()
     before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
+    report, sys.unraisablehook = sys.unraisablehook, _end_or(sys.unraisablehook)
     try:
         yield
     finally:
+        sys.unraisablehook = report
         signal.set_wakeup_fd(before)
         pythons.close()  # which ends the thread
+
+
+def _end_or(report: Callable[[Any], object]) -> Callable[[Any], None]:
+    """What to do about exceptions that Python can only report: where a library is called back, such
+    as by the garbage collector, a KeyboardInterrupt goes no further.
+    """
+
+    def end(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            end_process("stopped" if _active is None else _active.hint)
+        report(unraisable)
+
+    return end
 
 
 def end_process(text: str = "", code: int = INTERRUPTED) -> NoReturn:
