@@ -59,10 +59,10 @@ def check_memory(config: TrainConfig, learner: Learner | RolloutLearner, world: 
 def available() -> tuple[int | None, str]:
     """Bytes of memory where arrays lie, if they are known, and a name for it."""
     devices = jax.local_devices()
-    limits = [(device.memory_stats() or {}).get("bytes_limit") for device in devices]
+    limits = [int((device.memory_stats() or {}).get("bytes_limit") or 0) for device in devices]
     if devices[0].platform != "cpu" and all(limits):
         # Runs are shared out over the devices.
-        return sum(map(int, limits)), "the accelerator" if len(limits) == 1 else "all accelerators"
+        return sum(limits), "the accelerator" if len(limits) == 1 else "all accelerators"
     return memory_bytes(), "this machine"
 
 
