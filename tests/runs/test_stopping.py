@@ -48,8 +48,9 @@ def test_what_ignores_a_hangup_goes_on_doing_so() -> None:
 
 
 def test_whoever_listened_before_is_told() -> None:
-    with stop_request() as outer:
-        with stop_request() as inner:
+    with stop_request("the same command resumes") as outer:
+        with stop_request("resume one") as inner:
+            assert inner.hint == outer.hint == "the same command resumes"
             signal.raise_signal(signal.SIGTERM)
         assert inner.asked
         assert outer.asked

@@ -106,7 +106,8 @@ def stop_request(hint: str = "stopped") -> Iterator[StopRequest]:
     SIGHUP, as after `nohup`, goes on doing so.
     """
     global _active
-    request = StopRequest(hint)
+    # What was begun last is a part of what was asked for.
+    request = StopRequest(hint if _active is None else _active.hint)
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
