@@ -11,6 +11,7 @@ LAYERS = (
     {"version"},
     {"errors"},
     {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching", "archives"},
+    {"policy_files"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load, save, save_file
 
 from tests.runs.small import small
 from windvane import InputError, Policy, optimal_value
@@ -18,7 +18,7 @@ from windvane.agents.multi_network import MultiNetwork, PolicySet
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.evaluation import confidence, evaluate
 from windvane.oracle import coverage_set
-from windvane.policy import FORMAT
+from windvane.policy_files import FORMAT
 from windvane.runs.result import Result
 from windvane.training.build import build
 
@@ -88,6 +88,64 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InputError, match="is not a policy"):
         Policy.load(tmp_path / "text")
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def identity(policy: Policy) -> tuple[Any, ...]:
+    return policy.config, policy.spec, policy.seed, policy.step, policy.checksum
+
+
+def refusal(path: Path) -> str | None:
+    try:
+        Policy.load(path)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def test_a_flipped_bit_is_noticed_or_changes_nothing(finished: Result, tmp_path: Path) -> None:
+    path = tmp_path / "policy.safetensors"
+    finished.policies[0].save(path)
+    data, expected = path.read_bytes(), identity(Policy.load(path))
+    header = int.from_bytes(data[:8], "little") + 8
+    draw = np.random.default_rng(0)
+    bits = [*draw.choice(8 * header, 150, replace=False), *draw.choice(8 * len(data), 30)]
+    # Digits of the discount factor, of the seed and of the steps, too.
+    for name in (b"gamma", b"seed", b"step", b"num_actions", b"high"):
+        place = data.index(b'\\"' + name + b'\\"')
+        digit = next(i for i in range(place, header) if data[i : i + 1].isdigit())
+        bits.append(8 * digit)
+    refused = 0
+    for bit in bits:
+        path.write_bytes(flipped(data, int(bit)))
+        said = refusal(path)
+        refused += said is not None
+        if said is None:
+            assert identity(Policy.load(path)) == expected, bit
+        else:
+            assert str(path) in said
+            assert "\n" not in said
+    assert refused > len(bits) - 10
+
+
+def test_policies_of_earlier_versions_have_fewer_checksums(
+    finished: Result, tmp_path: Path
+) -> None:
+    path = tmp_path / "policy.safetensors"
+    policy = finished.policies[0]
+    policy.save(path)
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    whole = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["windvane"])
+    for name in ("header_checksum", "checksum"):
+        del whole[name]
+        path.write_bytes(save(load(data), {"windvane": json.dumps(whole)}))
+        assert identity(Policy.load(path)) == identity(policy)
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,10 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> bool:
     except FileExistsError:
         return False
     except OSError:  # a file system without links
-        if path.exists():
-            return False
-        os.replace(own, path)
+        with as_input_error(path):
+            if path.exists():
+                return False
+            os.replace(own, path)
     finally:
         own.unlink(missing_ok=True)
     _flush_folder(path.parent)
@@ -139,10 +140,11 @@ def file_size(path: str | Path, what: str = "the file") -> int:
 
 def read_bytes(path: str | Path, what: str = "the file", most: int = MAX_TEXT) -> bytes:
     """What a file from outside holds, if that is not more than `most` bytes."""
-    file_size(path, what)
+    size = file_size(path, what)
     try:
         with Path(path).open("rb") as file:
-            data = file.read(most + 1)
+            # Python sets memory aside for all that is asked for.
+            data = file.read(min(most, max(size, MAX_TEXT)) + 1)
     except OSError as error:
         raise InputError(_unreadable(path, what, error)) from error
     if len(data) > most:
@@ -274,7 +276,7 @@ def file_lock(path: Path) -> Iterator[None]:
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise InputError(f"cannot lock {path}: {error.strerror or error}") from error
-        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno()))):
+        if not _is_at(file, path):
             raise BusyError(gone)
         yield
 
@@ -297,6 +299,14 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 def _unreadable(path: str | Path, what: str, error: OSError) -> str:
     return f"cannot read {what} {shown_path(path)}: {error.strerror or error}"
+
+
+def _is_at(file: IO[bytes], path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except OSError:
+        return False
 
 
 def _lock(file: IO[bytes]) -> None:

@@ -14,6 +14,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.deep_sea_treasure_drawing import drawable
 from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
@@ -22,15 +23,35 @@ from windvane.files import atomic_write, make_folder
 from windvane.oracle import CoverageSet
 from windvane.oracle.minecart_trips import mine_name
 
+DPI = 150
+MAX_PIXELS = 2**25
+"""Of a figure; one that is larger, with many panels or a long legend, gets fewer dots per inch."""
+MAX_SIDE = 2**15
+"""In pixels; matplotlib draws no more than twice that."""
+LONGEST = 3_600
+"""Pixels of the longer side of a map."""
+
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure, in the format of the file's suffix; its folder is created."""
     ending = path.suffix.removeprefix(".").lower()
     choose("format of a picture", ending, sorted(figure.canvas.get_supported_filetypes()))
     make_folder(path.parent)
-    options: Any = {"format": ending, "dpi": 150, "bbox_inches": "tight"}
+    options: Any = {"format": ending, "dpi": _dots(figure), "bbox_inches": "tight"}
     atomic_write(path, lambda file: figure.savefig(file, **options))
     return path
+
+
+def _dots(figure: Figure) -> float:
+    """Dots per inch at which a figure has no more pixels than are allowed."""
+    inches = figure.get_tightbbox()
+    width, height = max(inches.width, 0.1), max(inches.height, 0.1)
+    return min(DPI, (MAX_PIXELS / (width * height)) ** 0.5, MAX_SIDE / max(width, height))
+
+
+def as_label(name: str) -> str:
+    """A name as matplotlib can draw it: as text, and with dollars that begin no formula."""
+    return name.encode("utf-8", "replace").decode().replace("$", r"\$")
 
 
 def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
@@ -127,6 +148,7 @@ def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ..
     """Returns of the trajectories that a diverse buffer holds (Figure 3, middle): a dot each, for
     every pair of objectives.
     """
+    names = tuple(map(as_label, names))
     pairs = list(itertools.combinations(range(len(names)), 2))
     figure = Figure(figsize=(4 * len(pairs), 3.8))
     for index, (first, second) in enumerate(pairs):
@@ -157,7 +179,7 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
             total = np.concatenate([[0.0], np.cumsum(records["regret"][mask])])
             curves.append(total[np.searchsorted(records["step"][mask], steps, side="right")])
         mean = np.mean(curves, axis=0)
-        (line,) = axes.plot(steps, mean, label=name)
+        (line,) = axes.plot(steps, mean, label=as_label(name))
         if len(curves) > 1:
             error = np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves))
             band = (mean - error, mean + error)
@@ -192,7 +214,7 @@ def mean_curves(
         middle = ((edges[:-1] + edges[1:]) / 2)[shown]
         values = np.where(known, table, 0.0)[:, shown]
         mean = values.sum(0) / number[shown]
-        (line,) = axes.plot(middle, mean, label=name)
+        (line,) = axes.plot(middle, mean, label=as_label(name))
         if len(curves) > 1:
             squares = np.where(known[:, shown], (values - mean) ** 2, 0.0).sum(0)
             error = np.sqrt(squares / np.maximum(number[shown] - 1, 1) / number[shown])
@@ -210,6 +232,7 @@ def reached_fronts(
     """Undominated returns that policies reach, beside a known front: a panel for every pair of
     objectives.
     """
+    names = tuple(map(as_label, names))
     pairs = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
     columns = min(len(pairs), 3)
     rows = -(-len(pairs) // columns)
@@ -224,7 +247,7 @@ def reached_fronts(
                 order[:, first], order[:, second], linestyle=line, label="known front", **style
             )
         for name, values in fronts.items():
-            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=name)
+            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=as_label(name))
         axes.set_xlabel(f"return in {names[first]}")
         axes.set_ylabel(f"return in {names[second]}")
         if index == 0:
@@ -234,10 +257,15 @@ def reached_fronts(
     return figure
 
 
-def picture(env: Environment, size: int = 480) -> Figure:
-    """The rendered environment at the start of an episode."""
+def picture(env: Environment, size: int = 480) -> Figure | None:
+    """The rendered environment at the start of an episode; None of a map that is too long."""
+    rows, columns = env.sea_map.shape if isinstance(env, DeepSeaTreasure) else (1, 1)
+    size = max(min(size, LONGEST * rows // columns), 1)
+    if not drawable(rows, columns, size):
+        return None
     image = np.asarray(require_renderable(env).render(env.reset(jax.random.key(0)), size))
-    figure = Figure(figsize=(4 * image.shape[1] / image.shape[0], 4))
+    width = min(4 * image.shape[1] / image.shape[0], LONGEST / DPI)
+    figure = Figure(figsize=(max(width, 0.5), 4))
     axes = figure.add_subplot()
     axes.imshow(image)
     if isinstance(env, Minecart):
@@ -253,7 +281,8 @@ def oracle_figures(
 ) -> dict[str, Figure]:
     """All figures that apply to `env`, by file name."""
     name = "dst" if isinstance(env, DeepSeaTreasure) else "minecart"
-    figures = {f"{name}-map.png": picture(env)}
+    start = picture(env)
+    figures = {} if start is None else {f"{name}-map.png": start}
     if env.num_objectives == 3:
         figures[f"{name}-weight-space.png"] = weight_space(env, coverage)
     if env.num_objectives == 2:

@@ -1,11 +1,10 @@
 """A trained policy: what to do for an observation and weights; to keep in a file, and to run.
 
 A file holds the network's arrays (safetensors) and, as a JSON header, what the environment looks
-like and how the policy was trained: loading it never runs code.
+like and how the policy was trained: loading it never runs code. What may not live here: how a file
+is laid out (see `policy_files`).
 """
 
-import hashlib
-import json
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,16 +21,15 @@ from windvane.agents.core import Agent
 from windvane.envs.environment import Environment
 from windvane.envs.plans import Plan
 from windvane.envs.resolve import World
-from windvane.errors import LARGEST_COUNT, InputError, in_one_line, require_int, shown
-from windvane.files import atomic_write, check_name, faults_of, file_size
+from windvane.errors import LARGEST_COUNT, InputError, require_int, shown
+from windvane.files import check_name, faults_of
 from windvane.networks import Architecture
+from windvane.policy_files import checksum, read_policy, write_policy
 from windvane.spec import EnvSpec
 from windvane.training.build import Training, check_custom, open_world
 from windvane.training.config import PARTS, TrainConfig
 from windvane.weights import check_weights
 
-FORMAT = 2
-MAX_POLICY_BYTES = 4 * 2**30
 MAX_POLICIES = 4096
 """Networks that one file may hold."""
 
@@ -66,7 +64,7 @@ class Policy:
     @property
     def checksum(self) -> str:
         """SHA-256 sum of the network's numbers."""
-        return _checksum(_arrays(self.network))
+        return checksum(_arrays(self.network))
 
     @property
     def world(self) -> World:
@@ -113,21 +111,14 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Write the policy to one file."""
-        from safetensors.numpy import save
-
-        header: dict[str, Any] = {
-            "format": FORMAT,
+        header = {
             "seed": self.seed,
             "step": self.step,
             "spec": self.spec.to_json(),
             "sizes": self.agent.policy_sizes(self.network),
             "config": self.config.to_json(),
         }
-        arrays = _arrays(self.network)
-        header["checksum"] = _checksum(arrays)
-        named = {f"array{i:04d}": array for i, array in enumerate(arrays)}
-        data = save(named, {"windvane": json.dumps(header)})
-        atomic_write(Path(path), lambda file: file.write(data))
+        write_policy(Path(path), header, _arrays(self.network))
 
     @staticmethod
     def load(
@@ -138,7 +129,7 @@ class Policy:
         """
         check_name(path)
         path = Path(path)
-        header, arrays = _read(path)
+        header, arrays = read_policy(path)
         config = TrainConfig.from_json(header.get("config"), str(path))
         objects = {"env": env, "agent": agent}
         objects, trusted = given_again(config, objects, trust)
@@ -165,7 +156,7 @@ class Policy:
             sizes = header.get("sizes")
         network = _rebuild(path, made, spec, config, _check_sizes(sizes, path), arrays)
         # Files of earlier versions have none.
-        if header.get("checksum", _checksum(arrays)) != _checksum(arrays):
+        if header.get("checksum", checksum(arrays)) != checksum(arrays):
             raise InputError(f"the policy {path} is damaged: its network's checksum is wrong")
         seed, step = header.get("seed", 0), header.get("step")
         with faults_of(path, "the policy"):
@@ -335,14 +326,6 @@ def _arrays(network: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in leaves]
 
 
-def _checksum(arrays: list[np.ndarray]) -> str:
-    """Of the numbers of a network."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
 def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:
     good = isinstance(sizes, dict) and all(
         isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_POLICIES
@@ -351,27 +334,3 @@ def _check_sizes(sizes: Any, path: Path) -> dict[str, int]:
     if not good:
         raise InputError(f"{path} has sizes of its network that cannot be meant: {shown(sizes)}")
     return sizes
-
-
-def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    from safetensors import SafetensorError, safe_open
-
-    if file_size(path, "the policy") > MAX_POLICY_BYTES:
-        raise InputError(f"{path} is too large for a policy")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("windvane", "null"))
-            arrays = [file.get_tensor(name) for name in sorted(file.keys())]
-    except OSError as error:
-        raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from error
-    except (SafetensorError, ValueError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} is not a policy: {in_one_line(error)}") from error
-    form = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(header, dict) or type(form) is not int or form < 1:
-        raise InputError(f"{path} is not a policy: it has no header of Windvane's")
-    if form > FORMAT:
-        raise InputError(
-            f"{path} was written by a newer Windvane (format {form}, and this one reads up to "
-            f"{FORMAT}): install a newer one"
-        )
-    return header, arrays

@@ -31,6 +31,10 @@ CAPTION_WIDTH = 200
 _PAPER, _INK = (255, 255, 255), (0, 0, 0)
 
 
+MAX_BYTES = 2**31
+"""Memory that the frames of a film may take."""
+
+
 class RandomPlan(Plan):
     """Uniformly random actions."""
 
@@ -71,7 +75,7 @@ def film(env: Environment, plan: Plan, key: Key[Array, ""], steps: int, size: in
         action, memory = act(memory, state)
         state, reward, ended = step(state, action, jax.random.fold_in(step_key, jnp.asarray(time)))
         if time < steps:
-            frames.append(np.asarray(draw(state)))
+            _append(frames, np.asarray(draw(state)))
         rewards.append(np.asarray(reward))
         terminated = bool(ended)
         if terminated:
@@ -148,7 +152,7 @@ def _film_gymnasium(
                 drawn = self.env.render()
             except Exception as error:  # whatever an environment does
                 raise InputError(f"the env {name} cannot be drawn: {in_one_line(error)}") from error
-            frames.append(_scaled(_picture(name, drawn), size))
+            _append(frames, _scaled(_picture(name, drawn), size))
 
     envs = HostEnvs(
         GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,
@@ -169,6 +173,15 @@ def _film_gymnasium(
         envs.close()
     # Beginning the next episode draws one picture more.
     return Episode(np.stack(frames[: len(rewards) + 1]), np.stack(rewards), terminated)
+
+
+def _append(frames: list[np.ndarray], frame: np.ndarray) -> None:
+    if (len(frames) + 1) * frame.nbytes > MAX_BYTES:
+        raise InputError(
+            f"the film is too long: its first {len(frames):,} frames take {MAX_BYTES / 2**30:.0f} "
+            "GiB; choose a smaller --size or fewer --steps"
+        )
+    frames.append(frame)
 
 
 def _picture(name: str, drawn: Any) -> np.ndarray:

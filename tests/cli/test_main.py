@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+import windvane
+from tests.cli.small import SMALL
 from windvane.cli import evaluation, filming, main, problems, training
 from windvane.experiments import commands
 from windvane.learning import hyperparameters
@@ -123,6 +125,101 @@ def test_an_ascii_terminal_is_enough(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, env=environment)
         assert done.returncode == 0, done.stderr
         assert done.stderr == b""
+
+
+LONG = "name" * 100
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"evaluate {LONG}",
+        f"front {LONG}",
+        f"watch {LONG} --weights 0.5,0.5",
+        f"compare {LONG}",
+        f"resume {LONG}",
+        f"report {LONG}",
+        f"oracle dst --map {LONG}",
+        f"oracle dst --out {LONG}",
+        f"oracle minecart --config {LONG}",
+        f"render dst --out {LONG}/film.gif",
+        f"train --preset quick-dst --out {LONG}",
+        f"train --preset quick-dst --out out --env-args map={LONG}",
+        f"train --preset quick-dst --out out --schedule live:{LONG}",
+        f"train --preset quick-dst --out out --start-from {LONG}",
+    ],
+)
+def test_a_name_that_is_too_long_is_one_sentence(
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("windvane: ")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.glob("out/*"))
+
+
+EVERYTHING = """
+import sys
+from windvane.cli import main
+
+folder, small = sys.argv[1], sys.argv[2:]
+for line in (
+    ["--help"],
+    ["train", "--preset", "quick-dst", *small, "--out", folder],
+    ["resume", folder],
+    ["evaluate", folder, "--episodes", "1"],
+    ["front", folder, "--episodes", "1"],
+    ["compare", folder, "--out", folder + "/compare.png"],
+    ["oracle", "dst", "--out", folder + "/oracle"],
+    ["watch", folder, "--weights", "0.5,0.5", "--steps", "2", "--out", folder + "/watch.gif"],
+):
+    try:
+        code = main(line)
+    except SystemExit as end:
+        code = end.code
+    assert not code, line
+assert main(["evaluate", folder + "/none"]) == 2
+assert main(["train", "--agent", folder]) == 2
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "system",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        # Names of files that are not ASCII are no text there.
+        {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"},
+    ],
+    ids=["terminal", "system"],
+)
+def test_names_that_a_terminal_lacks_stop_no_command(
+    system: dict[str, str], tmp_path: Path
+) -> None:
+    small = [*SMALL, "--schedule-args", "every=50"]
+    command = [sys.executable, "-c", EVERYTHING, str(tmp_path / "l\u00e4ufe"), *small]
+    done = subprocess.run(command, capture_output=True, env=os.environ | system)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert done.stdout.isascii()
+
+
+def test_the_current_folder_may_be_gone(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    program = (
+        "import os, sys; os.rmdir(os.getcwd()); from windvane.cli import main; sys.exit(main())"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(windvane.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        cwd=tmp_path / "gone", capture_output=True, env=environment, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_reader_that_goes_away_is_no_error_to_tell_of() -> None:

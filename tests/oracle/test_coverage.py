@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from windvane import oracle
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
+from windvane.envs.minecart import Minecart
+from windvane.errors import InputError
 from windvane.linear_support import corner_weights
 from windvane.oracle.coverage import CoverageSet, cover
 
@@ -180,3 +182,18 @@ def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
         SET.save(tmp_path / name)
     with pytest.raises((OSError, ValueError)):
         CoverageSet.load(tmp_path / name, PLAN)
+
+
+def test_a_cache_that_cannot_be_opened_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known = oracle.coverage_set(Minecart(), 0.98)
+    monkeypatch.setenv("WINDVANE_CACHE", str(tmp_path / ("name" * 100)))
+    monkeypatch.setattr(oracle.minecart, "solve", lambda *_: known)
+    with (
+        pytest.warns(UserWarning, match="cannot be used and is computed anew: cannot open"),
+        pytest.warns(UserWarning, match="the coverage set could not be cached: cannot write"),
+    ):
+        assert oracle.coverage_set(Minecart(), 0.5) is known
+    with pytest.raises(InputError, match=r"cannot write .*File name too long"):
+        known.save(tmp_path / ("name" * 100) / "set.npz")

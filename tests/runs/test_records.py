@@ -1,6 +1,7 @@
 """Records of episodes: right numbers, and what a table in a file gives back."""
 
 import builtins
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -172,6 +173,48 @@ def test_pyarrow_and_polars_read_one_anothers_files(
         assert tables.read_about(tmp_path / "polars.parquet")["windvane"] == "about"
     assert same_records(tables.read_table(tmp_path / "pyarrow.parquet"), table)
     assert tables.read_about(tmp_path / "pyarrow.parquet")["windvane"] == "about"
+
+
+@pytest.mark.parametrize("polars", [True, False])
+def test_a_disk_that_is_full_is_one_sentence(
+    polars: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "a.parquet"
+    tables.write_table(path, {"a": np.arange(3)})
+    before = path.read_bytes()
+    if not polars:
+        pytest.importorskip("pyarrow")
+        real = builtins.__import__
+
+        def without(name: str, *rest: Any, **named: Any) -> Any:
+            if name.startswith("polars"):
+                raise ImportError(name)
+            return real(name, *rest, **named)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+    numbers = np.random.default_rng(0).integers(0, 2**62, 100_000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a full disk, some of the file can be written and the rest cannot.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot write .*a\.parquet: .*too large; what was"):
+            tables.write_table(path, {"a": numbers})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [before]
+
+
+def test_a_name_that_is_no_text_is_read(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"l\xff.parquet")
+    try:
+        path.touch()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    table = {"a": np.arange(3)}
+    tables.write_table(path, table, {"windvane": "about"})
+    assert same_records(tables.read_table(path), table)
+    assert tables.read_about(path)["windvane"] == "about"
 
 
 def test_no_records(tmp_path: Path) -> None:

@@ -10,15 +10,7 @@ import os
 import sys
 from typing import Annotated, Any
 
-import tyro
-from rich.console import Console
-
-from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
-from windvane.cli.printing import WrappedHelp
-from windvane.cli.problems import Oracle, Render
-from windvane.cli.training import Resume, Train
-from windvane.errors import InputError, in_one_line
-from windvane.version import __version__
+from windvane.runs.stopping import INTERRUPTED, end_process, end_process_when_asked
 
 DESCRIPTION = """Multi-objective deep reinforcement learning with weights that change while the
 agent acts.
@@ -44,22 +36,46 @@ Try first:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 0 if it went well, 2 on bad input, 130 when interrupted from the keyboard and
     141 when nobody reads its output.
+
+    Without `arguments` it is the command of this process, which it may then end at once.
     """
+    if arguments is not None:
+        return _main(arguments)
+    with end_process_when_asked():
+        code = _main(sys.argv[1:])
+        if code == INTERRUPTED:
+            end_process()
+    return code
+
+
+def _main(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character shows another one instead.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if os.getcwd() not in sys.path:
-        # Last, so that `--env my_module:make_env` finds a module here and nothing is shadowed.
-        sys.path.append(os.getcwd())
+    with contextlib.suppress(OSError):  # the current folder may have been removed
+        if os.getcwd() not in sys.path:
+            # Last, so that `--env my_module:make_env` finds a module here, and shadows nothing.
+            sys.path.append(os.getcwd())
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        return _run(arguments)
     except BrokenPipeError:  # as in `windvane --help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python has left
         return 141
+    except KeyboardInterrupt:  # while packages are imported
+        print("windvane: stopped", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(arguments: list[str]) -> int:
+    # Imported here, so that Ctrl-C during the import, of a second or two, is heard as at any time.
+    import tyro
+    from rich.console import Console
+
+    from windvane.cli.printing import WrappedHelp
+    from windvane.errors import InputError, in_one_line
+    from windvane.version import __version__
+
     console = Console()
     if arguments[:1] == ["--version"]:
         console.print(f"windvane {__version__}", highlight=False)
@@ -77,14 +93,19 @@ def _run(arguments: list[str]) -> int:
         print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        resumable = "; the same command resumes the search" if isinstance(command, Oracle) else ""
+        resumable = "; the same command resumes the search" if arguments[0] == "oracle" else ""
         print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     return 0
 
 
 def _commands(arguments: list[str]) -> Any:
     """All commands; the defaults of `train` depend on the preset or environment asked for."""
+    import tyro
+
+    from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
+    from windvane.cli.problems import Oracle, Render
+    from windvane.cli.training import Resume, Train
     from windvane.experiments.commands import Report, Reproduce
 
     def entry(command: type, **options: Any) -> Any:

@@ -32,8 +32,8 @@ class Filming:
         """Complain about what cannot be filmed, before anything takes long."""
         from windvane import rendering
 
-        for name in ("size", "steps", "fps"):
-            require_positive_int(f"--{name}", getattr(self, name), 10_000)
+        for name, most in (("size", 4_096), ("steps", 10_000), ("fps", 10_000)):
+            require_positive_int(f"--{name}", getattr(self, name), most)
         require_int("--seed", self.seed, 0, 2**32 - 1)
         rendering.check_path(out)
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt8
 
 from windvane.envs.drawing import Canvas, Grid, disc, paint, rectangle, span, text, to_uint8
+from windvane.errors import InputError
 
 FRAME = 48
 
@@ -25,6 +26,16 @@ PORTHOLE = (25.0, 60.0, 110.0)
 
 ROOM_FOR_DIGITS = 14
 """Smallest cell, in pixels, whose value is written on it."""
+
+
+MAX_PIXELS = 2**24
+"""Of a picture for people, and numbers of the shares that its pixels have of rows and columns."""
+
+
+def drawable(rows: int, columns: int, size: int) -> bool:
+    """Whether a map can be drawn `size` pixels high without taking much memory."""
+    width = round(size * columns / rows)
+    return max(size * width, width * columns, size * rows) <= MAX_PIXELS
 
 
 def cells(sea_map: Float[Array | np.ndarray, "rows columns"], grid: Grid, cell: float) -> Canvas:
@@ -70,7 +81,12 @@ def scenery(sea_map: Float[np.ndarray, "rows columns"], size: int) -> Canvas:
     """All that does not move, `size` pixels high, with values written on the treasures."""
     rows, columns = sea_map.shape
     cell = 1 / rows
-    grid = Grid.of(size, round(size * columns / rows))
+    width = max(round(size * columns / rows), 1)
+    if not drawable(rows, columns, size):
+        raise InputError(
+            f"a map of {rows:,} x {columns:,} cells is too large to be drawn {size:,} pixels high"
+        )
+    grid = Grid.of(size, width)
     picture = cells(sea_map, grid, cell)
     sea = cells(np.where(sea_map < 0, sea_map, 0), grid, cell)[..., 2:] / SEA[2]
     picture = picture * (1 - 0.45 * grid.y[..., None] * sea)

@@ -182,13 +182,13 @@ def _shared(coverage: CoverageSet) -> CoverageSet:
 def _minecart(env: Minecart, gamma: float, progress: Progress) -> CoverageSet:
     name = _name(env, gamma)
     for path in (folder / f"{name}.npz" for folder in (_SHIPPED, cache_folder())):
-        if path_exists(path):
-            try:
+        try:
+            if path_exists(path):
                 found = _load(path, path.stat().st_mtime_ns)
                 _check_same(found, env, gamma)
                 return found
-            except (OSError, ValueError, MemoryError) as error:
-                warnings.warn(f"{path} cannot be used and is computed anew: {error}", stacklevel=3)
+        except (OSError, ValueError, MemoryError) as error:
+            warnings.warn(f"{path} cannot be used and is computed anew: {error}", stacklevel=3)
     cache = SearchCache(cache_folder() / f"{name}.partial.json")
     result = minecart.solve(env, gamma, progress, cache)
     try:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 from windvane.archives import members_of, read_array
 from windvane.envs.plans import Plan
 from windvane.errors import in_one_line, is_number
-from windvane.files import atomic_write, read_bytes
+from windvane.files import as_input_error, atomic_write, read_bytes
 
 FORMAT = 1
 MAX_BYTES = 64 * 2**20
@@ -76,7 +76,8 @@ class CoverageSet:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, header=json.dumps(header), values=self.values, **leaves)
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with as_input_error(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, lambda file: file.write(buffer.getvalue()))
 
     @staticmethod

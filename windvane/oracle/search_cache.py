@@ -1,6 +1,7 @@
 """Intermediate results of a long search on disk, so that an interrupted search can be resumed."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class SearchCache:
     def remove(self) -> None:
         """Delete the file; the search is done."""
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._path.unlink()
 
 
 def _read(path: Path) -> dict[str, Any]:

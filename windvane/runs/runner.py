@@ -230,15 +230,20 @@ class _Run:
         optimal_value = self._optimal_value()
         session = self.training.session()
         try:
-            with stop_request() as stop:
+            with stop_request(self._resume_hint(None)) as stop:
                 return self._run(session, optimal_value, stop)
+        except TrainingStopped:
+            raise
+        except KeyboardInterrupt:
+            raise TrainingStopped(self._resume_hint(None)) from None
         finally:
             session.close()
 
     def _run(self, session: Session, optimal_value: OptimalValue, stop: StopRequest) -> Result:
         # Config and id as the folder has them: a resumed run must find them again.
         owner = None if self.folder is None else load_owner(self.folder)
-        found = self._restore_or_init(session, owner)
+        with stop.chunk("start", learning=False):
+            found = self._restore_or_init(session, owner)
         step, steps = found.step, self.config.steps
         seeds = np.asarray([run.seed_numbers[0] for run in self.config.runs])
         writer: RecordWriter | InMemoryWriter = InMemoryWriter()
@@ -266,9 +271,9 @@ class _Run:
                 if self.folder is not None and (due or stop.asked or failure or step == steps):
                     writer.write(step)
                     self.greedy.write()
-                    checkpoint.save(
-                        self.folder, Checkpoint(step, session.state, owner, tuple(writer.parts))
-                    )
+                    parts = tuple(writer.parts)
+                    checkpoint.save(self.folder, Checkpoint(step, session.state, owner, parts))
+                    stop.saved()
                     saved_at = time.monotonic()
                 if failure is not None:
                     raise InputError(f"{failure} ({self._resume_hint(step)})")
@@ -292,12 +297,13 @@ class _Run:
     def _advance(
         self, session: Session, start: int, chunk: Chunk, stop: StopRequest
     ) -> tuple[StepInfo, InputError | None]:
+        # A session that returns early where it is interrupted needs no end in the middle.
+        kind = None if session.returns_early else (chunk.stop - start, chunk.learning)
         try:
-            infos = session.advance(start, chunk.stop, chunk.learning, lambda: stop.asked)
+            with stop.chunk(kind, learning=chunk.learning):
+                infos = session.advance(start, chunk.stop, chunk.learning, lambda: stop.asked)
         except EnvironmentFailedError as failure:
             return failure.infos, failure
-        except KeyboardInterrupt:
-            raise TrainingStopped(self._resume_hint(None)) from None
         return infos, None
 
     def _iterate(self, session: Session, start: int, stop: int) -> InputError | None:

@@ -4,20 +4,22 @@ Whatever is wrong with a file that is read becomes an `InputError` that names th
 fault. What may not live here: which columns a particular kind of file has.
 """
 
+import io
 import math
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from windvane.errors import InputError, in_one_line
-from windvane.files import atomic_write, file_size
+from windvane.files import atomic_write, file_size, read_bytes
 
 Records = dict[str, np.ndarray]
 """A table: columns of equal length by name."""
@@ -30,18 +32,17 @@ def write_table(path: Path, records: Records, about: dict[str, str] | None = Non
     """Write Parquet with polars, or with pyarrow where there is only that; `about` goes into the
     file's metadata.
     """
-
-    def write(file: IO[bytes]) -> None:
-        try:
-            import polars
-        except ImportError:
-            arrow, parquet = _pyarrow()
-            table = arrow.table(records).replace_schema_metadata(about)
-            parquet.write_table(table, file, compression="zstd")
-        else:
-            polars.DataFrame(records).write_parquet(file, metadata=about)
-
-    atomic_write(path, write)
+    # Into memory first: what polars says of a full disk is no OSError.
+    data = io.BytesIO()
+    try:
+        import polars
+    except ImportError:
+        arrow, parquet = _pyarrow()
+        table = arrow.table(records).replace_schema_metadata(about)
+        parquet.write_table(table, data, compression="zstd")
+    else:
+        polars.DataFrame(records).write_parquet(data, metadata=about)
+    atomic_write(path, lambda file: file.write(data.getbuffer()))
 
 
 def read_table(path: Path) -> Records:
@@ -50,14 +51,15 @@ def read_table(path: Path) -> Records:
         try:
             import polars
         except ImportError:
-            file = _pyarrow()[1].ParquetFile(path)
+            file = _pyarrow()[1].ParquetFile(_source(path))
             _check_rows(file.metadata.num_rows)
             table = file.read()
             return {name: _plain(table[name].to_numpy()) for name in table.column_names}
         options: dict[str, Any] = {"hive_partitioning": False, "glob": False}
-        rows = polars.scan_parquet(path, **options).select(polars.len()).collect()
+        source = _source(path)
+        rows = polars.scan_parquet(source, **options).select(polars.len()).collect()
         _check_rows(rows.item())
-        frame = polars.read_parquet(path, memory_map=False, **options)
+        frame = polars.read_parquet(source, memory_map=False, **options)
         return {name: _plain(frame[name].to_numpy()) for name in frame.columns}
 
 
@@ -67,9 +69,9 @@ def read_about(path: Path) -> dict[str, str]:
         try:
             import polars
         except ImportError:
-            found = _pyarrow()[1].read_metadata(path).metadata or {}
+            found = _pyarrow()[1].read_metadata(_source(path)).metadata or {}
             return {name.decode(): text.decode() for name, text in found.items()}
-        return polars.read_parquet_metadata(path)
+        return polars.read_parquet_metadata(_source(path))
 
 
 def concatenate(tables: Iterable[Records]) -> Records:
@@ -124,6 +126,15 @@ def _column(table: Records, name: str) -> np.ndarray:
     if column.ndim != 1:
         raise InputError(f"the column {name!r} must be of numbers, not of lists")
     return column
+
+
+def _source(path: Path) -> Path | io.BytesIO:
+    """The file; what it holds, where its name has bytes that are no text and polars takes none."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return io.BytesIO(read_bytes(path, "the table", sys.maxsize - 1))
+    return path
 
 
 def _check_rows(number: int) -> None:

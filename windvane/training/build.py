@@ -47,6 +47,7 @@ from windvane.training.host import HostDriver
 from windvane.training.host_loop import WeightSource
 from windvane.training.host_rollouts import HostRolloutDriver
 from windvane.training.host_session import HostSession
+from windvane.training.memory import check_memory, frame_bytes
 from windvane.training.parallel import RECORDED, ParallelDriver
 from windvane.training.session import Session
 
@@ -125,6 +126,7 @@ def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) 
         raise InputError(f"an object of the class ReplayBuffer is needed, not {shown(replay)}")
     learner = _learner(config, spec, codec, agent, replay)
     _check_memory(config, spec, world)
+    check_memory(config, learner, world)
     schedule = _schedule(config, spec, custom, "schedule" in trusted)
     _check_choices(config, agent, schedule)
     return Training(config, world, learner, schedule)
@@ -311,8 +313,9 @@ def _schedule(
 
 
 def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
+    runs = len(config.seed_numbers) * len(config.schedules)
     # Of every step: weights, returns, and four numbers more.
-    per_step = 4 * (2 * spec.num_objectives + 4) * len(config.runs)
+    per_step = 4 * (2 * spec.num_objectives + 4) * runs
     if config.rollout and isinstance(world, Environment):  # of few environments
         per_step = max(per_step * min(RECORDED, config.num_envs) // config.num_envs, 1)
     for name in ("chunk", "learning_starts"):
@@ -320,13 +323,13 @@ def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
         if steps * per_step > CHUNK_BYTES_LIMIT:
             raise InputError(
                 f"{name} must be at most {CHUNK_BYTES_LIMIT // per_step:,} for "
-                f"{len(config.runs)} runs of {spec.num_objectives} objectives, not "
+                f"{runs} runs of {spec.num_objectives} objectives, not "
                 f"{getattr(config, name):,}: its steps would take "
                 f"{steps * per_step / 2**30:.0f} GiB"
             )
-    frame = int(np.prod(spec.frame.shape)) * np.dtype(spec.frame.dtype).itemsize
+    frame = frame_bytes(spec)
     if config.rollout:
-        total = config.cycle_steps * spec.stack * frame * len(config.runs)
+        total = config.cycle_steps * spec.stack * frame * runs
         if total > REPLAY_BYTES_LIMIT:
             raise InputError(
                 f"a rollout of {config.cycle_steps:,} steps with frames of {spec.frame.shape} "
@@ -335,7 +338,7 @@ def _check_memory(config: TrainConfig, spec: EnvSpec, world: World) -> None:
         return
     if isinstance(world, Environment):
         return
-    total = config.capacity * (spec.stack + 1) * frame * len(config.runs)
+    total = config.capacity * (spec.stack + 1) * frame * runs
     if total > REPLAY_BYTES_LIMIT:
         raise InputError(
             f"a capacity of {config.capacity:,} transitions with frames of {spec.frame.shape} "

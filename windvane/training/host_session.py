@@ -25,6 +25,7 @@ class HostSession(Session):
         "its environment cannot be saved: the episodes that were open begin anew, and what follows "
         "differs from an uninterrupted run"
     )
+    returns_early = True
 
     def __init__(
         self,

@@ -15,6 +15,8 @@ class Session(ABC):
 
     resume_note: str | None = None
     """What a user must know about resuming, if it is not exact."""
+    returns_early: bool = False
+    """Whether `advance` returns where it is interrupted, instead of at the end of the chunk."""
 
     @abstractmethod
     def template(self) -> Any:
