@@ -13,6 +13,7 @@ import pytest
 
 import windvane
 from tests.cli.small import SMALL
+from windvane import cli
 from windvane.cli import evaluation, filming, main, problems, training
 from windvane.experiments import commands
 from windvane.learning import hyperparameters
@@ -228,3 +229,18 @@ def test_a_reader_that_goes_away_is_no_error_to_tell_of() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+def test_own_warnings_are_sentences(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a line of source; those of other packages are shown as Python does."""
+    shown: list[object] = []
+    show = cli._in_one_line(lambda *rest: shown.append(rest))
+    show(UserWarning("records are\n gone"), UserWarning, f"{cli.PACKAGE}/runs/records.py", 3)
+    assert capsys.readouterr().err == "windvane: records are gone\n"
+    for category, file in (
+        (UserWarning, "/elsewhere/a.py"),
+        (FutureWarning, f"{cli.PACKAGE}/a.py"),
+    ):
+        show(category("old"), category, file, 3)
+    assert len(shown) == 2
+    assert capsys.readouterr().err == ""

@@ -8,10 +8,14 @@ import functools
 import operator
 import os
 import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 from windvane.runs.stopping import INTERRUPTED, end_process, end_process_when_asked
 
+PACKAGE = Path(__file__).parents[1]
 DESCRIPTION = """Multi-objective deep reinforcement learning with weights that change while the
 agent acts.
 
@@ -88,7 +92,9 @@ def _run(arguments: list[str]) -> int:
             args=arguments or ["--help"],
         )
     try:
-        command.run(console)
+        with warnings.catch_warnings():
+            warnings.showwarning = _in_one_line(warnings.showwarning)
+            command.run(console)
     except InputError as error:
         print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
@@ -97,6 +103,18 @@ def _run(arguments: list[str]) -> int:
         print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
+    """How warnings are shown: Windvane's own as a sentence, without a line of its source."""
+
+    def show(message: Warning, category: type[Warning], filename: str, *rest: Any) -> None:
+        if category is UserWarning and Path(filename).is_relative_to(PACKAGE):
+            print(f"windvane: {' '.join(str(message).split())}", file=sys.stderr)
+        else:
+            others(message, category, filename, *rest)
+
+    return show
 
 
 def _commands(arguments: list[str]) -> Any:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError, in_one_line
-from windvane.files import atomic_write, file_size, read_bytes
+from windvane.files import atomic_write, faults_of, file_size, read_bytes
+from windvane.runs.checksums import KEY, OPEN, require_intact, seal
 
 Records = dict[str, np.ndarray]
 """A table: columns of equal length by name."""
@@ -29,11 +30,10 @@ MAX_ROWS = 10**8
 
 
 def write_table(path: Path, records: Records, about: dict[str, str] | None = None) -> None:
-    """Write Parquet with polars, or with pyarrow where there is only that; `about` goes into the
-    file's metadata.
+    """Write Parquet with polars, or with pyarrow where there is only that, and with a checksum;
+    `about` goes into the file's metadata.
     """
-    # Into memory first: what polars says of a full disk is no OSError.
-    data = io.BytesIO()
+    data, about = io.BytesIO(), {**(about or {}), KEY: OPEN}
     try:
         import polars
     except ImportError:
@@ -42,21 +42,22 @@ def write_table(path: Path, records: Records, about: dict[str, str] | None = Non
         parquet.write_table(table, data, compression="zstd")
     else:
         polars.DataFrame(records).write_parquet(data, metadata=about)
-    atomic_write(path, lambda file: file.write(data.getbuffer()))
+    sealed = seal(data.getvalue())
+    atomic_write(path, lambda file: file.write(sealed))
 
 
 def read_table(path: Path) -> Records:
-    """Read Parquet as columns; InputError for a file that is anything else, or is torn."""
+    """Read Parquet as columns; InputError for a file that is anything else, or is damaged."""
     with _faults_of(path):
         try:
             import polars
         except ImportError:
-            file = _pyarrow()[1].ParquetFile(_source(path))
+            file = _pyarrow()[1].ParquetFile(_intact(path))
             _check_rows(file.metadata.num_rows)
             table = file.read()
             return {name: _plain(table[name].to_numpy()) for name in table.column_names}
         options: dict[str, Any] = {"hive_partitioning": False, "glob": False}
-        source = _source(path)
+        source = _intact(path)
         rows = polars.scan_parquet(source, **options).select(polars.len()).collect()
         _check_rows(rows.item())
         frame = polars.read_parquet(source, memory_map=False, **options)
@@ -69,9 +70,9 @@ def read_about(path: Path) -> dict[str, str]:
         try:
             import polars
         except ImportError:
-            found = _pyarrow()[1].read_metadata(_source(path)).metadata or {}
+            found = _pyarrow()[1].read_metadata(_intact(path)).metadata or {}
             return {name.decode(): text.decode() for name, text in found.items()}
-        return polars.read_parquet_metadata(_source(path))
+        return polars.read_parquet_metadata(_intact(path))
 
 
 def concatenate(tables: Iterable[Records]) -> Records:
@@ -128,13 +129,14 @@ def _column(table: Records, name: str) -> np.ndarray:
     return column
 
 
-def _source(path: Path) -> Path | io.BytesIO:
-    """The file; what it holds, where its name has bytes that are no text and polars takes none."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return io.BytesIO(read_bytes(path, "the table", sys.maxsize - 1))
-    return path
+def _intact(path: Path) -> io.BytesIO:
+    """What a file holds, once it is known to be what was written. It is read once, as another
+    process may replace the file meanwhile.
+    """
+    data = read_bytes(path, "the table", sys.maxsize - 1)
+    with faults_of(path, "the table"):
+        require_intact(data)
+    return io.BytesIO(data)
 
 
 def _check_rows(number: int) -> None:

@@ -15,9 +15,10 @@ from tests.experiments.synthetic import make_cell
 from windvane.errors import InputError
 from windvane.experiments.report.content import read_content
 from windvane.experiments.report.summary_files import SUMMARIES, read_summaries, write_summaries
-from windvane.experiments.runs.checksums import KEY, write_checked
 from windvane.experiments.runs.frames import read_frame
 from windvane.experiments.runs.store import Store, read_run, read_summary
+from windvane.runs.checksums import KEY
+from windvane.runs.tables import write_table
 
 SAMPLE = 200
 """Bytes of each file in which a bit is flipped, beside all of its end."""
@@ -96,7 +97,7 @@ def test_a_file_says_what_it_holds_whoever_wrote_it(tmp_path: Path) -> None:
     text = f"windvane-sha256:{'0' * 64}"
     columns = {"text": np.asarray([text, "b"]), "number": np.asarray([-0.0, np.nan])}
     path = tmp_path / "table.parquet"
-    write_checked(path, columns, {"windvane": text, "another": text})
+    write_table(path, columns, {"windvane": text, "another": text})
     frame, about = read_frame(path)
     assert frame["text"].to_list() == [text, "b"]
     assert frame["number"].to_numpy().tobytes() == columns["number"].tobytes()

@@ -18,7 +18,6 @@ from jaxtyping import Float
 
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.experiments.report.summary import POINTS, RunSummary
-from windvane.experiments.runs.checksums import write_checked
 from windvane.experiments.runs.frames import (
     faults_of,
     numbers,
@@ -32,7 +31,7 @@ from windvane.experiments.runs.paths import relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.experiments.runs.store import one_run
 from windvane.files import atomic_write, make_folder, path_exists
-from windvane.runs.tables import Records
+from windvane.runs.tables import Records, write_table
 
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
@@ -48,7 +47,7 @@ def write_summaries(summaries: Sequence[RunSummary], folder: Path) -> list[Path]
     """Write both files, in place of those that are there."""
     make_folder(folder)
     summaries = sorted(summaries, key=lambda s: (s.config.env, *s.cell, _config(s)))
-    write_checked(folder / SUMMARIES, _columns(summaries))
+    write_table(folder / SUMMARIES, _columns(summaries))
     text = _lines(summaries)
     atomic_write(folder / LINES, lambda file: file.write(text.encode()))
     return [folder / SUMMARIES, folder / LINES]

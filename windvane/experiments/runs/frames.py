@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from windvane.errors import InputError, in_one_line
-from windvane.experiments.runs.checksums import require_intact
 from windvane.files import file_size
+from windvane.runs.checksums import require_intact
 from windvane.runs.tables import MAX_ROWS, without_panics
 
 LARGEST = 1e15

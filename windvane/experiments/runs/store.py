@@ -16,11 +16,10 @@ import numpy as np
 from windvane.errors import InputError
 from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.runs.cells import cell_of
-from windvane.experiments.runs.checksums import require_intact, write_checked
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.files import as_input_error, atomic_write, path_exists
-from windvane.runs.tables import Records, read_about
+from windvane.runs.tables import Records, read_about, write_table
 from windvane.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ class Store:
         """Whether a run is there and diverged; what cannot be read is left to whoever reads it."""
         path = self.path(run)
         try:
-            require_intact(path.read_bytes())
             return json.loads(read_about(path)[_METADATA])["failed"] is True
         except (OSError, KeyError, TypeError, ValueError):  # an InputError is one of the last
             return False
@@ -82,13 +80,13 @@ class Store:
             "provenance": provenance,
         }
         path = _make_room(self.path(run))
-        write_checked(path, columns, {_METADATA: json.dumps(metadata)})
+        write_table(path, columns, {_METADATA: json.dumps(metadata)})
         return path
 
     def write_content(self, run: TrainConfig, content: Records) -> Path:
         """Write what a run's diverse buffer held in the end."""
         path = _make_room(self.content_path(run))
-        write_checked(path, {name: column for name, column in content.items() if name != "run"})
+        write_table(path, {name: column for name, column in content.items() if name != "run"})
         return path
 
     def content_path(self, run: TrainConfig) -> Path:
