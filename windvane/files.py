@@ -221,10 +221,8 @@ def _begins(path: Path, begins: bytes) -> bool:
 
 def set_aside(path: Path) -> Path:
     """Rename a file that cannot be used, so that it is neither read again nor lost."""
-    for number in itertools.count(1):
-        aside = path.with_name(f"{path.name}.aside{number}")
-        if not path_exists(aside):
-            break
+    names = (path.with_name(f"{path.name}.aside{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not path_exists(name))
     with as_input_error(path):
         os.replace(path, aside)
     return aside
