@@ -78,8 +78,15 @@ def interrupted_in(stop: StopRequest, kind: Any) -> bool:
     ],
 )
 def test_a_chunk_is_finished_where_something_would_be_lost(
-    before: list[str], saved: bool, kind: str | None, at_once: bool
+    before: list[str],
+    saved: bool,
+    kind: str | None,
+    at_once: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    with stop_request() as stop:
+        assert not interrupted_in(stop, "a"), "a program of the user's own is not ended"
+    monkeypatch.setattr(stopping, "_command", True)
     with stop_request() as stop:
         for one in before:
             with stop.chunk(one, learning=True):

@@ -29,6 +29,8 @@ SIGNALS = [number for number in _SIGNALS if number is not None]
 _CLEAR_LINE, _SHOW_CURSOR = b"\r\x1b[2K", b"\x1b[?25h"
 _ending = threading.Lock()
 _active: "StopRequest | None" = None
+_command = False
+"""Whether this process may be ended."""
 
 
 class TrainingStopped(KeyboardInterrupt):
@@ -52,8 +54,8 @@ class StopRequest:
     @contextmanager
     def chunk(self, kind: Hashable, *, learning: bool) -> Iterator[None]:
         """Work that a signal does not interrupt. The first of a kind compiles, which takes longer
-        than all else: where nothing that was learned is lost with it, one signal ends it. What is
-        of no kind looks for signals itself.
+        than all else: where nothing that was learned is lost with it, one signal ends it, if this
+        is a command. What is of no kind looks for signals itself.
         """
         new = kind is not None and kind not in self._kinds
         self.disposable = new and not self._unsaved and not self.asked
@@ -72,7 +74,8 @@ class StopRequest:
         """Handle a signal."""
         del number, frame
         self.leave_lost_terminals()
-        if self.asked or self.disposable:
+        # A program of the user's own may go on afterwards, or end while JAX is at work and crash.
+        if self.asked or (self.disposable and _command):
             self.asked = self.raised = True
             raise KeyboardInterrupt
         self.asked = True
@@ -133,14 +136,17 @@ def end_process_when_asked() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    global _command
     ours, pythons = socket.socketpair()
     pythons.setblocking(False)
     threading.Thread(target=_listen, args=(ours,), daemon=True).start()
     before = signal.set_wakeup_fd(pythons.fileno(), warn_on_full_buffer=False)
     report, sys.unraisablehook = sys.unraisablehook, _end_or(sys.unraisablehook)
+    _command = True
     try:
         yield
     finally:
+        _command = False
         sys.unraisablehook = report
         signal.set_wakeup_fd(before)
         pythons.close()  # which ends the thread
