@@ -77,7 +77,7 @@ def reproduce(
     result, tried = ReproduceResult(skipped=there, ignored=strange_files(store)), set()
     for said in result.ignored:
         say(console, f"left alone: {said}")
-    with stop_request() as stop:
+    with stop_request(RESUME_HINT) as stop:
         # Planned again before every job: other processes may have finished some.
         while jobs := [
             job
