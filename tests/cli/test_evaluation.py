@@ -12,6 +12,7 @@ from PIL import Image
 
 import windvane
 from tests.cli.strangers import Corridor
+from tests.runs.small import without_sums
 from windvane import read_records
 from windvane.cli import main
 from windvane.runs.result import load_policies
@@ -198,6 +199,7 @@ def test_compare_unfinished_trainings_and_those_without_an_oracle(
     early, blind = tmp_path / "early", tmp_path / "blind"
     for folder in (early, blind):
         shutil.copytree(run, folder)
+        without_sums(folder)
     records = read_records(run)
     write_table(
         early / "episodes.parquet", {k: v[records["step"] < 60] for k, v in records.items()}
@@ -253,6 +255,7 @@ def places(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
         found[name] = root / name
         shutil.copytree(run, found[name])
     (found["unfinished"] / "summary.json").unlink()
+    without_sums(found["torn"])
     policy = found["torn"] / "policies" / "seed-5.safetensors"
     policy.write_bytes(policy.read_bytes()[:200])
     return found

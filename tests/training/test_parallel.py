@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.runs.crashes import stop_after
-from tests.runs.small import files_of, same_records
+from tests.runs.small import results_of, same_records
 from windvane.agents.conditioned import ConditionedNetwork
 from windvane.agents.pqn import PQN
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
@@ -128,7 +128,7 @@ def test_a_run_is_resumed_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Monkey
         train(small(), out=tmp_path / "cut", progress=False)
     again = resume(tmp_path / "cut", progress=False)
     assert same_records(whole.records, again.records)
-    assert files_of(tmp_path / "whole") == files_of(tmp_path / "cut")
+    assert results_of(tmp_path / "whole") == results_of(tmp_path / "cut")
     loaded = Policy.load(tmp_path / "cut" / "policies" / "seed-5.safetensors")
     env = DeepSeaTreasure(time_limit=6, observation="features")
     seen = np.asarray(env.observe(env.reset(jax.random.key(0))))

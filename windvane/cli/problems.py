@@ -94,6 +94,8 @@ class Oracle:
         say(console, f"{len(coverage)} policies with {len(names)} distinct behaviours")
         front = oracle.pareto_front(env, gamma)
         figures = plots.oracle_figures(env, coverage, front.values)
+        if f"{self.problem}-map.png" not in figures:
+            say(console, "the map is too long to be drawn")
         written = [plots.save(figure, self.out / name) for name, figure in figures.items()]
         written.append(_write_csv(env, coverage, self.out / f"{self.problem}-coverage-set.csv"))
         say(console, "written: " + ", ".join(str(path) for path in written))
