@@ -45,8 +45,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     # what a haul is worth takes some thirty copies to reach the base.
     "mo:minecart-v0": AVERAGED | {
         "gamma": 0.98, "update_interval": 1, "target_interval": 100, "evaluate_every": 50_000,
-        "learning_rate": 0.005, "clip_norm": 10.0, "layer_norm": True, "dueling": False,
-        "schedule": "random", "capacity": 100_000,
+        "learning_rate": 0.01, "clip_norm": 10.0, "layer_norm": True, "dueling": False,
+        "schedule": "random", "capacity": 100_000, "batch_size": 256,
     },
 }  # fmt: skip
 EXPLORING = {"mo:minecart-v0": 0.4}

@@ -130,7 +130,7 @@ def test_a_torn_table_is_one_sentence_with_pyarrow_too(
     pytest.importorskip("pyarrow")
     path = tmp_path / "a.parquet"
     write_table(path, {"a": np.arange(1000)})
-    path.write_bytes(path.read_bytes()[:-100])
+    path.write_bytes(path.read_bytes()[:60])  # nothing of the checksum, either
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **named: Any) -> Any:
