@@ -75,7 +75,8 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> bool:
             os.replace(own, path)
     finally:
         own.unlink(missing_ok=True)
-    _flush_folder(path.parent)
+    with as_input_error(path):
+        _flush_folder(path.parent)
     return True
 
 
@@ -197,7 +198,7 @@ def own_files(folder: Path, name: re.Pattern[str]) -> list[Path]:
         if folder.is_symlink() or not folder.is_dir():
             return []
         named = (path for path in folder.iterdir() if name.fullmatch(path.name))
-        return sorted(path for path in named if stat.S_ISREG(path.lstat().st_mode))
+        return sorted(path for path in named if _is_plain(path))
     except OSError as error:
         raise InputError(_unreadable(folder, "the folder", error)) from error
 
@@ -208,8 +209,16 @@ def remove_files(paths: Iterable[Path], begins: bytes = b"") -> None:
     """
     for path in paths:
         with suppress(OSError):
-            if stat.S_ISREG(path.lstat().st_mode) and _begins(path, begins):
+            if _is_plain(path) and _begins(path, begins):
                 path.unlink()
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether it is a file, and neither a link nor gone meanwhile."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 def _begins(path: Path, begins: bytes) -> bool:

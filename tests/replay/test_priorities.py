@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from windvane.errors import InputError
-from windvane.replay.priorities import Priorities
+from windvane.replay.priorities import DRAWS, Priorities
 
 
 def filled(values: np.ndarray) -> Priorities:
@@ -98,3 +98,13 @@ def test_indices_out_of_range_change_nothing() -> None:
 def test_bad_capacities_are_named(capacity: int) -> None:
     with pytest.raises(InputError, match=f"capacity.*{capacity}"):
         Priorities.zeros(capacity)
+
+
+def test_the_last_share_of_all_is_held() -> None:
+    """The largest numbers that are drawn, in the last of many strata, are rounded to all of it."""
+    values = np.zeros(3 * 16_384 + 5, np.float32)
+    values[: 16_384 + 7] = np.random.default_rng(0).random(16_384 + 7) + 0.1
+    number = jnp.asarray(256)
+    draws = jnp.full((DRAWS, 1), 1 - 2.0**-23)
+    index = filled(values).locate(draws, number[None] - 1, number)
+    assert 0 <= int(index[0]) < 16_384 + 7

@@ -1,5 +1,6 @@
 """Greedy evaluations during training: their table, and the best policies."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -10,8 +11,9 @@ from tests.runs.crashes import Crash, crash_at_files, stop_after
 from tests.runs.small import same_records, small
 from tests.runs.test_runner import same_outcome
 from windvane import Policy, resume, train
+from windvane.errors import InputError
 from windvane.evaluation import default_weights, evaluate
-from windvane.runs.result import Result, load_policies
+from windvane.runs.result import Result, load_policies, policy_path
 from windvane.runs.stopping import TrainingStopped
 from windvane.runs.tables import read_table
 
@@ -102,6 +104,31 @@ def test_a_stopped_training_has_the_same_evaluations(
     assert same_outcome(result, evaluated)
     assert same_evaluations(result, evaluated)
     assert same_evaluations(resume(folder), evaluated)
+
+
+def test_a_best_policy_of_another_run_is_refused_and_imports_nothing(
+    folder: Path, evaluated: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, [240])
+        with pytest.raises(TrainingStopped):
+            train(CONFIG, out=folder, progress=False)
+    path = policy_path(folder, "seed-3", best=True)
+    good = Policy.load(path)
+    other = replace(good.config, agent="never_there:Agent")
+    Policy(good.spec, good.agent, good.network, other, good.seed, step=good.step).save(path)
+    with pytest.raises(InputError, match="this run's agent is 'never_there:Agent', not 'cn'"):
+        resume(folder, progress=False)
+    other = replace(good.config, gamma=0.5)
+    Policy(good.spec, good.agent, good.network, other, good.seed, step=good.step).save(path)
+    with pytest.raises(InputError, match=r"seed-3\.safetensors is of another training run than"):
+        resume(folder, progress=False)
+    good.save(path)
+    # Which may be edited.
+    config = folder / "config.json"
+    text = config.read_text().replace('"checkpoint_seconds": 0.0', '"checkpoint_seconds": 9.0')
+    config.write_text(text)
+    assert same_evaluations(resume(folder, progress=False), evaluated)
 
 
 def test_a_crash_at_a_file_has_the_same_evaluations(

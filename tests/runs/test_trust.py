@@ -14,9 +14,9 @@ from tests.runs.small import files_of, results_of, same_records, small
 from tests.runs.test_runner import same_outcome
 from windvane import read_records, resume, train
 from windvane.errors import InputError
-from windvane.runs import checkpoint
+from windvane.runs import checkpoint, runner
 from windvane.runs import folder as run_folder
-from windvane.runs.folder import create_run_folder, load_owner
+from windvane.runs.folder import create_run_folder, load_optimal, load_owner
 from windvane.runs.result import Result, load_policies
 from windvane.runs.stopping import TrainingStopped
 
@@ -90,7 +90,6 @@ def test_what_an_earlier_run_left_is_not_adopted(kept: str, copy: Path) -> None:
 def test_an_empty_folder_and_files_of_others_are_no_run(tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "notes.txt").touch()
-    (tmp_path / "optimal-values.json").write_text("[[1, 2]]")  # as a kill may leave it
     create_run_folder(tmp_path, small().resolved(), None)
 
 
@@ -257,3 +256,48 @@ def test_every_checkpoint_says_whose_it_is(stopped: Path, finished: Result) -> N
     summary = json.loads((stopped / "summary.json").read_text())
     assert summary["run_id"] == owner.run_id
     assert not checkpoint.saved(stopped)
+
+
+def test_what_cannot_be_read_now_is_not_damaged(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A passing fault of the machine must not cost any records."""
+    before = files_of(stopped)
+    real = Path.open
+
+    def failing(self: Path, *rest: Any, **named: Any) -> Any:
+        if self.suffix == ".parquet":
+            raise OSError(5, "Input/output error", str(self))
+        return real(self, *rest, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", failing)
+        with pytest.raises(InputError, match="Input/output error"):
+            resume(stopped, progress=False)
+    assert files_of(stopped) == before
+
+
+def test_a_run_that_was_finished_meanwhile_is_read(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process finished it between the first look and the lock."""
+    before, looks = files_of(copy), [False]
+    monkeypatch.setattr(runner, "is_finished", lambda folder: looks.pop() if looks else True)
+    resume(copy, progress=False)
+    assert files_of(copy) == before
+
+
+def test_checkpoints_behind_a_link_are_refused(stopped: Path, tmp_path: Path) -> None:
+    (stopped / "checkpoints").rename(tmp_path / "elsewhere")
+    (stopped / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="must be a folder of its own, not a link to another"):
+        resume(stopped, progress=False)
+    assert len(list((tmp_path / "elsewhere").iterdir())) == 2
+
+
+def test_values_that_an_earlier_run_was_given_are_not_adopted(tmp_path: Path) -> None:
+    (tmp_path / "optimal-values.json").write_text("[[1, 2]]")
+    with pytest.raises(InputError, match=r"holds optimal-values\.json, which may be of an earlier"):
+        create_run_folder(tmp_path, small().resolved(), None)
+    create_run_folder(tmp_path, small().resolved(), [[3.0, 4.0]])
+    assert load_optimal(tmp_path) == [[3.0, 4.0]]

@@ -129,6 +129,8 @@ class Priorities(eqx.Module):
         """
         edges = jnp.cumsum(self.top_sums)
         shares = (stratum.astype(edges.dtype) + draws[0]) / strata.astype(edges.dtype)
+        # Rounded up to 1, the last share would lie behind all that is held.
+        shares = jnp.minimum(shares, 1 - 2.0**-24)
         heights = shares * edges[-1]
         top = jnp.sum(heights[:, None] >= edges[:-1], axis=1)
         block = top * BLOCK + _pick(self.block_sums[top], draws[1 : 1 + _HALVINGS])

@@ -102,6 +102,10 @@ def load(folder: Path, like: Any, owner: Owner | None = None) -> Checkpoint | No
 
     One that is damaged is set aside with a warning. None if there is no other.
     """
+    if (folder / CHECKPOINTS).is_symlink():
+        raise InputError(
+            f"{folder / CHECKPOINTS} must be a folder of its own, not a link to another"
+        )
     for path in reversed(saved(folder)):
         try:
             found = read(path, like, owner)

@@ -119,7 +119,7 @@ def create_run_folder(folder: Path, config: TrainConfig, optimal: Any) -> Path:
     )
     if is_run_folder(folder):
         raise taken
-    for name in _OF_A_RUN:
+    for name in (*_OF_A_RUN, *([OPTIMAL] if optimal is None else [])):
         if _holds(folder / name):
             raise InputError(
                 f"{folder} holds {name}, which may be of an earlier training run, and no {CONFIG}: "

@@ -10,7 +10,7 @@ from windvane.errors import LARGEST_COUNT, InputError
 from windvane.evaluation import Evaluation, evaluate
 from windvane.files import faults_of, make_folder, path_exists
 from windvane.policy import Policy, trained_policy
-from windvane.runs.folder import EVALUATIONS
+from windvane.runs.folder import EVALUATIONS, Owner
 from windvane.runs.result import policy_path
 from windvane.runs.tables import (
     Records,
@@ -142,9 +142,10 @@ def _row(run: int, seed: int, step: int, found: Evaluation) -> Records:
 def _load(path: Path, training: Training) -> Policy:
     """A policy that a run kept, with the parts of the training it belongs to."""
     learner, config = training.learner, training.config
-    given = {"agent": learner.agent} if "agent" in config.custom else {}
-    kept = Policy.load(path, trust=True, **given)
-    if kept.config not in config.runs:
+    # By the name that this run has, so that no other is imported.
+    given = learner.agent if "agent" in config.custom else config.agent
+    kept = Policy.load(path, agent=given)
+    if all(Owner(kept.config, None).difference(run) for run in config.runs):
         raise InputError(f"{path} is of another training run than the config.json of its folder")
     return Policy(
         kept.spec, learner.agent, kept.network, kept.config, kept.seed,

@@ -339,18 +339,23 @@ def _clear_beyond(folder: Path, step: int) -> None:
 def _sound_parts(
     folder: Path, known: Iterable[Part] | None, config: TrainConfig | None
 ) -> list[Part]:
-    """The parts that are what was written; others are set aside with a warning."""
+    """The parts that are what was written; others are set aside with a warning. Where the sums are
+    known they decide alone. What cannot be read now, for whatever reason, is not damaged.
+    """
     sums = None if known is None else {(part.start, part.stop): part.sum for part in known}
     sound: list[Part] = []
     for path, steps in _parts(folder):
+        part = Part(*steps, file_sum(path))
         try:
-            part = Part(*steps, file_sum(path))
-            if sums is not None and sums.get(steps) != part.sum:
-                raise InputError("it is not the file that this training wrote")
             if sound and steps[0] < sound[-1].stop:
                 raise InputError("it has steps of the part before it once more")
-            _read_part(path, steps, config)
+            if sums is None:
+                _read_part(path, steps, config)
+            elif sums.get(steps) != part.sum:
+                raise InputError("it is not the file that this training wrote")
         except InputError as error:
+            if isinstance(error.__cause__, OSError | MemoryError | ImportError):
+                raise
             kept = set_aside(path)
             warnings.warn(
                 f"{path} cannot be used and is kept as {kept.name}: {error}", stacklevel=3

@@ -32,6 +32,7 @@ from windvane.runs import checkpoint, records
 from windvane.runs.checkpoint import Checkpoint, Part
 from windvane.runs.display import training_display
 from windvane.runs.folder import (
+    CHECKPOINTS,
     CONFIG,
     CONTENT,
     Owner,
@@ -53,6 +54,7 @@ from windvane.runs.records import (
 from windvane.runs.result import Result, load_policies, read_summary, written_folders
 from windvane.runs.starting import (
     architecture_of,
+    check_start,
     describe_start,
     open_start,
     start_network,
@@ -104,6 +106,7 @@ def train(
         start_from = env.start_from
     start = None if start_from is None else open_start(start_from)
     if start is not None:
+        check_start(getattr(env, "start_checksum", None), start)
         sizes = {} if isinstance(env, TrainConfig) else architecture_of(start)
         settings = sizes | settings | describe_start(start_from, start)
     config, custom = _configure(env, settings, agent, replay, _schedule(schedule, weights))
@@ -142,14 +145,12 @@ def resume(
     config = load_config(folder)
     objects, trusted = given_again(config, given, trust)
     if is_finished(folder):
-        result = read_result(folder, trust=trust, **given)
-        checkpoint.remove(folder)
-        records.remove_parts(folder)
-        sweep(*written_folders(folder))
-        return result
+        return _read_finished(folder, trust=trust, **given)
     use_compilation_cache()
     make_folder(folder)
     with file_lock(folder / CONFIG):
+        if is_finished(folder):  # by another process, meanwhile
+            return _read_finished(folder, trust=trust, **given)
         sweep(*written_folders(folder))
         training = build(config, trusted=trusted, **objects)
         objectives = training.spec.num_objectives
@@ -163,6 +164,15 @@ def resume(
         return _Run(
             training, folder, console, optimal, lambda: start_network(training, start_from)
         ).run()
+
+
+def _read_finished(folder: Path, **given: Any) -> Result:
+    """The result of a finished training, whose folder may hold what it needs no more."""
+    result = read_result(folder, **given)
+    checkpoint.remove(folder)
+    records.remove_parts(folder)
+    sweep(*written_folders(folder))
+    return result
 
 
 def read_result(folder: Path, **given: Any) -> Result:
@@ -284,7 +294,7 @@ class _Run:
     def _restore_or_init(self, session: Session, owner: Owner | None) -> Checkpoint:
         """Start from the newest checkpoint, or from nothing; where that is."""
         found = None
-        if self.folder is not None and checkpoint.saved(self.folder):
+        if self.folder is not None and path_exists(self.folder / CHECKPOINTS):
             found = checkpoint.load(self.folder, session.template(), owner)
         if found is None:
             session.begin(None, 0, self.start_network())

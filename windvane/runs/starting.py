@@ -46,6 +46,14 @@ def describe_start(given: Any, policy: Policy) -> dict[str, Any]:
     return {"start_from": name, "start_checksum": policy.checksum}
 
 
+def check_start(checksum: str | None, policy: Policy, name: str = "the policy given") -> None:
+    """Complain about another policy than the one that a configuration starts with."""
+    if checksum not in (None, policy.checksum):
+        raise InputError(
+            f"{name} is not the policy that this run starts with: its network's checksum differs"
+        )
+
+
 def architecture_of(policy: Policy) -> dict[str, Any]:
     """The sizes of a policy's network, as settings."""
     return {name: getattr(policy.config, name) for name in SIZES}
@@ -62,10 +70,7 @@ def start_network(training: Training, policy: Policy | None) -> Any:
         return None
     policy = open_start(config.start_from) if policy is None else policy
     name = "the policy to start from" if config.start_from == OBJECT else config.start_from
-    if config.start_checksum not in (None, policy.checksum):
-        raise InputError(
-            f"{name} is not the policy that this run starts with: its network's checksum differs"
-        )
+    check_start(config.start_checksum, policy, name)
     learner = training.learner
     _check_agent(f"the agent {config.agent}", learner.agent, learner.spec)
     _check_agent(f"the agent {policy.config.agent} of {name}", policy.agent, policy.spec)

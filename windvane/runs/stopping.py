@@ -88,8 +88,12 @@ class StopRequest:
         self._told, text = True, "stopping after this chunk; once more stops at once"
         if threading.current_thread() is not threading.main_thread():
             return _write(text)
-        with suppress(OSError, ValueError):  # a terminal that is gone
+        try:
             print(text, file=sys.stderr, flush=True)
+        except RuntimeError:  # the signal came while something was printed
+            _write(text)
+        except (OSError, ValueError):  # a terminal that is gone
+            return
 
     def leave_lost_terminals(self) -> None:
         """Write to nowhere from now on where a terminal was closed: each write would fail."""

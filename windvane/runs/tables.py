@@ -158,6 +158,8 @@ def _faults_of(path: Path) -> Iterator[None]:
             yield
     except (KeyboardInterrupt, SystemExit, InputError):
         raise
+    except (OSError, MemoryError) as error:
+        raise InputError(f"cannot read the table {path}: {in_one_line(error)}") from error
     except BaseException as error:  # a panic of polars is no Exception
         raise InputError(f"{path} is not a table (Parquet): {in_one_line(error)}") from error
 
@@ -168,12 +170,13 @@ def without_panics() -> Iterator[None]:
     says it all. Whatever else is written meanwhile appears a moment later.
     """
     try:
+        said = tempfile.TemporaryFile()  # noqa: SIM115
         real = os.dup(2)
-    except OSError:  # there is no standard error
+    except OSError:  # there is no standard error, or no room to keep anything
         yield
         return
     kept = False
-    with tempfile.TemporaryFile() as said:
+    with said:
         os.dup2(said.fileno(), 2)
         try:
             yield

@@ -59,11 +59,19 @@ def check_memory(config: TrainConfig, learner: Learner | RolloutLearner, world: 
 def available() -> tuple[int | None, str]:
     """Bytes of memory where arrays lie, if they are known, and a name for it."""
     devices = jax.local_devices()
-    limits = [int((device.memory_stats() or {}).get("bytes_limit") or 0) for device in devices]
+    limits = [_limit(device) for device in devices]
     if devices[0].platform != "cpu" and all(limits):
         # Runs are shared out over the devices.
         return sum(limits), "the accelerator" if len(limits) == 1 else "all accelerators"
     return memory_bytes(), "this machine"
+
+
+def _limit(device: jax.Device) -> int:
+    """Bytes of memory of a device; 0 where it does not say."""
+    try:
+        return int((device.memory_stats() or {}).get("bytes_limit") or 0)
+    except Exception:  # some plugins have no such function
+        return 0
 
 
 def estimate(

@@ -1,12 +1,15 @@
 """Files under `work/` that were edited, or are links: no job is trained as another one."""
 
 import json
+import shutil
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.experiments.small_grid import GRID, SETTINGS, content, run_small
+from tests.runs.crashes import stop_after
 from windvane.errors import InputError
 from windvane.experiments.runs import jobs as module
 from windvane.experiments.runs.jobs import ELAPSED, Job, make_jobs, run_job, unfinished_jobs
@@ -157,3 +160,26 @@ def test_seconds_that_cannot_be_meant_are_none(text: str, tmp_path: Path) -> Non
     """A run that was stored with them could not be read again."""
     (tmp_path / "a.seconds").write_text(text)
     assert module._read_seconds(tmp_path / "a.seconds") == 0
+
+
+def test_a_job_that_has_lost_records_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, out = make_jobs(GRID.runs(2, **SETTINGS))[0], Store(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        stop_after(patch, [240])
+        with pytest.raises(TrainingStopped):
+            run_job(job, out)
+    folder = job.path(out).with_suffix("")
+    next(iter(sorted((folder / "records").iterdir()))).unlink()
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(
+                InputError, match=rf"of this job are gone: remove {folder} to train"
+            ):
+                run_job(job, out)
+        assert out.paths() == []
+    shutil.rmtree(folder)
+    run_job(job, out)
+    assert len(out.paths()) == len(job.config.runs)

@@ -148,7 +148,7 @@ def legend(section: Section) -> str:
         best = "highest"
     parts = ["our mean with its 95% interval (Student)"]
     if section.has_baseline:
-        parts.append("then the difference to MO with standard replay")
+        parts.append("then the difference to MO with standard replay on the seeds that both have")
     if section.has_paper:
         parts.append("then the paper's numbers")
     text = f"{what}: {', '.join(parts)}. The {best} of ours is bold"
@@ -181,7 +181,7 @@ def notes(table: ResultTable) -> list[str]:
     measured = "return" if table.label == UTILITY else "regret"
     said = {
         "Not run": [_full_name(cell) for cell in table.missing],
-        f"Fewer than {PAPER_RUNS} seeds, so that intervals are too narrow or none": [
+        f"Fewer than {PAPER_RUNS} seeds, so that intervals are wide, or missing": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
         ],
         "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "

@@ -40,6 +40,7 @@ from windvane.files import (
     write_new,
 )
 from windvane.runs.folder import is_run_folder, load_config
+from windvane.runs.records import describe_gaps
 from windvane.runs.result import Result
 from windvane.runs.runner import CONFIG, resume, train
 from windvane.runs.tables import Records
@@ -188,6 +189,11 @@ def run_job(job: Job, store: Store, console: Console | None = None) -> None:
         except KeyboardInterrupt:
             _write_seconds(path.with_suffix(ELAPSED), time.monotonic() - began)
             raise
+        if result.gone:  # a store has whole runs alone
+            raise InputError(
+                f"the records of steps {describe_gaps(result.gone)} of this job are gone: remove "
+                f"{path.with_suffix('')} to train it anew"
+            )
         _store_runs(job, result, store, time.monotonic() - began)
         return _clean_up(store, job)
 
