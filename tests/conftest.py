@@ -1,9 +1,6 @@
 """What holds for every test: types and shapes are checked at run time, and runs are repeatable."""
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,9 @@ import hypothesis
 import jaxtyping
 import pytest
 
-# What one worker or a program that a test starts has compiled, the others read; for this session
-# alone, so that no result is older than the code.
-if "PYTEST_XDIST_WORKER" not in os.environ:
-    CACHE = tempfile.mkdtemp(prefix="windvane-tests-")
-    atexit.register(shutil.rmtree, CACHE, ignore_errors=True)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = CACHE
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "1"
+# Nothing that is compiled here is kept: no result is older than the code, and JAX has crashed as it
+# wrote programs that are compiled without optimisations to the disk.
+os.environ["WINDVANE_COMPILATION_CACHE"] = "0"
 
 # Before anything imports windvane: the hook only reaches modules imported after it. The tower lets
 # a whole number stand where a float is asked for, as every static checker does.
