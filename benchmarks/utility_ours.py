@@ -35,7 +35,7 @@ FAST: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Chosen in short trials on seeds from 10 on."""
 CN_STEPS = {
-    "minecart-v0": 100_000, "deep-sea-treasure-v0": 60_000, "four-room-v0": 20_000,
+    "minecart-v0": 300_000, "deep-sea-treasure-v0": 60_000, "four-room-v0": 20_000,
     "fruit-tree-v0": 40_000,
 }  # fmt: skip
 """As in `make bench-host`, which does not have the fruit tree."""

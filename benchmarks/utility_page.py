@@ -51,6 +51,7 @@ def page(runs: list[dict[str, Any]], figure: str) -> str:
     versions = sorted({f"{name} {what}" for run in runs for name, what in run["versions"].items()})
     parts = [TITLE, f"Machine: {'; '.join(machines)}. Versions: {', '.join(versions)}."]
     parts.append(f"![Share of the optimum against seconds of training]({figure})")
+    parts += missing(runs)
     heads = ("contender", "seeds", *(f"{share:.0%}" for share in SHARES), "95% with compilation",
              "in the end", "worst weight", "steps", "seconds")  # fmt: skip
     for env in [name for name in ORDER if any(run["env"] == name for run in runs)]:
@@ -64,6 +65,16 @@ def page(runs: list[dict[str, Any]], figure: str) -> str:
         parts.append(table(heads, [_row(name, found) for name, found in here.items()]))
         parts.append(verdict(here))
     return "\n\n".join(parts) + "\n"
+
+
+def missing(runs: list[dict[str, Any]]) -> list[str]:
+    """A sentence about contenders that have no finished result yet, if there are any."""
+    there = {(run["env"], run["agent"]) for run in runs if run.get("finished")}
+    lacking = {env: [NAMES[name] for name in NAMES if (env, name) not in there] for env in ORDER}
+    texts = [f"{env}: {', '.join(names)}" for env, names in lacking.items() if names]
+    return (
+        [f"Not measured yet ({'; '.join(texts)}): `make bench-utility` continues."] if texts else []
+    )
 
 
 def verdict(here: dict[str, list[dict[str, Any]]]) -> str:

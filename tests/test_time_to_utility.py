@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from benchmarks.utility_looks import Clock
-from benchmarks.utility_page import median_seconds, page, seconds_to, verdict, write_page
+from benchmarks.utility_page import (
+    NAMES,
+    ORDER,
+    median_seconds,
+    missing,
+    page,
+    seconds_to,
+    verdict,
+    write_page,
+)
 
 
 def result(agent: str, shares: list[float], *, seed: int = 0, pace: float = 1.0) -> dict[str, Any]:
@@ -88,3 +97,17 @@ def test_what_the_processor_does_for_others_does_not_count():
     now[0] = 110
     clock.compiled(6)
     assert (clock.with_compilation, clock.compilation, clock.seconds) == (5, 3, 2)
+
+
+def test_contenders_that_are_missing_are_named():
+    run = result("fast", [0.5, 0.96])
+    (text,) = missing(
+        [run | {"finished": "training"}, result("envelope", [0.1]) | {"finished": ""}]
+    )
+    here = next(part for part in text.split("; ") if "four-room-v0" in part)
+    assert "Windvane `fast`" not in here
+    assert "Windvane Envelope" in here
+    everything = [
+        run | {"env": env, "agent": name, "finished": "minutes"} for env in ORDER for name in NAMES
+    ]
+    assert missing(everything) == []
