@@ -66,7 +66,7 @@ def available() -> tuple[int | None, str]:
     return memory_bytes(), "this machine"
 
 
-def _limit(device: jax.Device) -> int:
+def _limit(device: Any) -> int:
     """Bytes of memory of a device; 0 where it does not say."""
     try:
         return int((device.memory_stats() or {}).get("bytes_limit") or 0)

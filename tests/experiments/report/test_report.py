@@ -135,7 +135,7 @@ def test_reports_say_which_runs_are_missing_or_odd(some):
     assert set(names) == every - {"sparse CN+DER", "sparse MO", "sparse UVFA+DER"}
     assert len(names) == len(set(names))
     assert (
-        "Fewer than 10 seeds, so that intervals are too narrow or none: "
+        "Fewer than 10 seeds, so that intervals are wide, or missing: "
         "sparse MO (3); sparse CN+DER (3); sparse UVFA+DER (1)." in text
     )
     assert "included in means: sparse UVFA+DER (seed 0)." in text
