@@ -107,7 +107,7 @@ bench-host: $(BENCH)/.installed
 	for seed in 0 1 2; do for job in four-room-v0:20000 minecart-v0:100000; do \
 	  $(BENCH)/bin/python -m benchmarks.host_peers --settings scaled --env $${job%%:*} \
 	    --steps $${job##*:} --seed $$seed --out results/host/peers/$${job%%:*}-$$seed.json || exit 1; done; done
-	for seed in 0 1 2; do for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:100000 minecart-v0:300000; do \
+	for seed in 0 1 2 3 4; do for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:100000; do \
 	  $(BENCH)/bin/python -m benchmarks.host learn --env mo:$${job%%:*} --steps $${job##*:} --seeds $$seed \
 	    --out results/host/learn-$${job%%:*}-$${job##*:}-$$seed.json || exit 1; done; done
 	$(BENCH)/bin/python -m benchmarks.host speed --peers --out results/host/speed.json
