@@ -34,8 +34,8 @@ def optimisations(request: pytest.FixtureRequest) -> Iterator[None]:
         jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
-    # Every program takes some of the 65,530 memory maps that Linux gives a process: with those of all
-    # tests JAX aborts in the end.
+    # Every program takes some of the 65,530 memory maps that Linux gives a process: with the
+    # programs of all tests JAX aborts in the end.
     jax.clear_caches()
 
 
