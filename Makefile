@@ -102,14 +102,19 @@ bench-replay: $(BENCH)/.installed
 bench-training: $(BENCH)/.installed
 	$(BENCH)/bin/python -m benchmarks.training --out results/training-speed.md
 
-# Envelope takes about seven minutes per seed on four-room, and half an hour on Minecart.
+# Envelope takes about seven minutes per seed on four-room, and half an hour on Minecart. What is
+# there already is kept.
 bench-host: $(BENCH)/.installed
-	for seed in 0 1 2; do for job in four-room-v0:20000 minecart-v0:100000; do \
-	  $(BENCH)/bin/python -m benchmarks.host_peers --settings scaled --env $${job%%:*} \
-	    --steps $${job##*:} --seed $$seed --out results/host/peers/$${job%%:*}-$$seed.json || exit 1; done; done
-	for seed in 0 1 2 3 4; do for job in deep-sea-treasure-v0:60000 four-room-v0:20000 minecart-v0:100000; do \
-	  $(BENCH)/bin/python -m benchmarks.host learn --env mo:$${job%%:*} --steps $${job##*:} --seeds $$seed \
-	    --out results/host/learn-$${job%%:*}-$${job##*:}-$$seed.json || exit 1; done; done
+	for job in four-room-v0:20000:0 four-room-v0:20000:1 four-room-v0:20000:2 minecart-v0:100000:0 \
+	  minecart-v0:100000:1 minecart-v0:100000:2 minecart-v0:100000:3 minecart-v0:100000:4; do \
+	  set -- $$(echo $$job | tr : ' '); out=results/host/peers/$$1-$$3.json; test -f $$out || \
+	  $(BENCH)/bin/python -m benchmarks.host_peers --settings scaled --env $$1 --steps $$2 --seed $$3 \
+	    --out $$out || exit 1; done
+	for seed in 0 1 2 3 4; do for job in deep-sea-treasure-v0:60000:cn four-room-v0:20000:cn \
+	  minecart-v0:100000:cn minecart-v0:100000:envelope; do set -- $$(echo $$job | tr : ' '); \
+	  out=results/host/learn-$$3-$$1-$$2-$$seed.json; test -f $$out || \
+	  $(BENCH)/bin/python -m benchmarks.host learn --agent $$3 --env mo:$$1 --steps $$2 --seeds $$seed \
+	    --out $$out || exit 1; done; done
 	$(BENCH)/bin/python -m benchmarks.host speed --peers --out results/host/speed.json
 	$(BENCH)/bin/python -m benchmarks.host page
 

@@ -1,11 +1,13 @@
 """The host driver on MO-Gymnasium: what it learns, and what a step of it costs.
 
     python -m benchmarks.host learn --env mo:four-room-v0 --steps 20000 --out FILE.json
+    python -m benchmarks.host learn --agent envelope --env mo:minecart-v0 --steps 100000 --out ...
     python -m benchmarks.host speed [--peers] --out FILE.json
     python -m benchmarks.host page    # what results/host holds, as results/host.md
 
-`learn` trains CN + DER and evaluates greedily: expected utility over the same weights as
-`benchmarks.host_peers`, and regret over 1,000 weights where the optimum is known. `speed` measures
+`learn` trains CN + DER, or Envelope with the settings of `benchmarks.host_peers`, and evaluates
+greedily: expected utility over the same weights as there, and regret over 1,000 weights where the
+optimum is known. `speed` measures
 acting and observing without the environment, and whole cycles of four steps and one update.
 """
 
@@ -23,6 +25,7 @@ import numpy as np
 
 from benchmarks.replay import table
 from windvane.evaluation import evaluate
+from windvane.experiments.report import statistics
 from windvane.machine import usable_cores
 from windvane.runs.runner import train
 from windvane.training.build import build
@@ -50,8 +53,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "schedule": "random", "capacity": 100_000, "batch_size": 256, "priority_exponent": 0.6,
     },
 }  # fmt: skip
+AGENTS = {"cn": "CN + DER", "envelope": "Envelope"}
 EXPLORING = {"mo:minecart-v0": 0.4}
 """Share of the steps over which exploration falls; elsewhere a fifth."""
+
+
+def envelope_settings(steps: int) -> dict[str, Any]:
+    """The preset `envelope`, whose 100,000 steps and what hangs on them are scaled to `steps`."""
+    return {
+        "replay": "standard", "epsilon_steps": steps // 2, "capacity": steps,
+        "agent_args": {"homotopy_steps": steps // 10}, "evaluate_every": None,
+    }  # fmt: skip
 
 
 def settings(env: str, steps: int) -> dict[str, Any]:
@@ -63,12 +75,11 @@ def settings(env: str, steps: int) -> dict[str, Any]:
 def learn(arguments: argparse.Namespace) -> dict[str, Any]:
     """Train, and evaluate the best policy of every seed."""
     env, steps = arguments.env, arguments.steps
-    changes = settings(env, steps) | json.loads(arguments.settings)
+    agent = arguments.agent
+    ours = {"replay": "der"} | settings(env, steps) if agent == "cn" else envelope_settings(steps)
+    changes = ours | json.loads(arguments.settings)
     began = time.perf_counter()
-    result = train(
-        env, "cn", replay="der", steps=steps, seeds=tuple(arguments.seeds), progress=False,
-        **changes,
-    )  # fmt: skip
+    result = train(env, agent, steps=steps, seeds=tuple(arguments.seeds), progress=False, **changes)
     seconds = time.perf_counter() - began
     objectives = result.policies[0].spec.num_objectives
     peers = np.random.default_rng(0).dirichlet(np.ones(objectives), PEER_WEIGHTS)
@@ -95,7 +106,7 @@ def learn(arguments: argparse.Namespace) -> dict[str, Any]:
             rows.append(row)
             print(row, flush=True)
     return {
-        "env": env, "steps": steps, "seconds": seconds, "runs": rows,
+        "env": env, "agent": agent, "steps": steps, "seconds": seconds, "runs": rows,
         "config": result.config.to_json(), "cores": usable_cores(),
     }  # fmt: skip
 
@@ -183,19 +194,29 @@ def page(arguments: argparse.Namespace) -> None:
     ours = [json.loads(path.read_text()) for path in sorted(arguments.ours.glob("learn-*.json"))]
     peers = [json.loads(path.read_text()) for path in sorted(arguments.peers.glob("*.json"))]
     rows: list[Sequence[str]] = []
+    beside: list[str] = []
     for measured in _merged(ours):
-        name = measured["env"].removeprefix("mo:")
+        name, agent, steps = (
+            measured["env"].removeprefix("mo:"),
+            measured["agent"],
+            measured["steps"],
+        )
+        found: dict[str, list[dict[str, Any]]] = {}
         for kind in ("best", "last"):
-            runs = [run for run in measured["runs"] if run["policy"] == kind]
-            rows.append(_row(name, f"Windvane CN + DER, {kind} policy", measured["steps"], runs))
+            label = f"Windvane {AGENTS[agent]}" + (f", {kind} policy" if agent == "cn" else "")
+            found[label] = [run for run in measured["runs"] if run["policy"] == kind]
         for chosen in ("example", "scaled"):
-            like = (name, chosen, measured["steps"])
+            like = (name, chosen, steps)
             runs = [p for p in peers if (p["environment"], p["settings"], p["steps"]) == like]
-            if runs:
-                label = f"morl-baselines Envelope, {chosen} settings"
-                rows.append(_row(name, label, runs[0]["steps"], runs))
+            found[f"morl-baselines Envelope, {chosen} settings"] = runs
+        for label, runs in found.items():
+            if runs and (row := _row(name, label, steps, runs)) not in rows:
+                rows.append(row)
+        if agent == "envelope":
+            theirs = found["morl-baselines Envelope, scaled settings"]
+            beside.append(_beside(name, steps, found["Windvane Envelope"], theirs))
     heads = ("environment", "agent", "steps", "seeds", "expected utility", "worst weight")
-    parts = [TITLE, table(heads, rows)]
+    parts = [TITLE, table(heads, sorted(rows, key=lambda row: row[0])), *beside]
     known = [m for m in ours if "mean_regret" in m["runs"][0]]
     if known:
         heads = ("environment", "policy", "seed", "mean regret", "of the mean optimum",
@@ -228,8 +249,12 @@ vectors, greedy. Envelope has the settings of its own Minecart example ("example
 with exploration and homotopy shortened to the number of steps ("scaled"); it makes an update \
 every step, and so does CN here on four-room and minecart. Means over seeds with their range. The \
 policy of CN is an average of its networks; the best of its evaluations is shown beside the last \
-(Envelope's is its last). On `minecart-v0` a policy that stays at the base has -0.31, and the \
-optimum is 0.26."""
+(of both Envelopes it is the last). On `minecart-v0` a policy that stays at the base has -0.31, \
+and the optimum is 0.26."""
+BESIDE = """\
+**Envelope beside Envelope.** On `{env}`, with the same settings, {steps:,} steps each, expected \
+utility with 95% intervals (Student; of the difference Welch): ours {ours}, morl-baselines' \
+{theirs}, difference {by}."""
 REGRET = """\
 Greedy regret over 1,000 random weight vectors where the environment states its front:"""
 SPEED = """\
@@ -242,10 +267,10 @@ transitions, 256 units wide, in turns:"""
 
 
 def _merged(ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Measurements of one environment and length together, whatever their seeds."""
+    """Measurements of one environment, agent and length together, whatever their seeds."""
     found: dict[Any, dict[str, Any]] = {}
     for one in ours:
-        first = found.setdefault((one["env"], one["steps"]), one | {"runs": []})
+        first = found.setdefault((one["env"], one["agent"], one["steps"]), one | {"runs": []})
         first["runs"] = first["runs"] + one["runs"]
     return list(found.values())
 
@@ -255,6 +280,24 @@ def _row(env: str, agent: str, steps: int, runs: list[dict[str, Any]]) -> list[s
     worst = [run["worst_utility"] for run in runs]
     spread = f"{np.mean(utilities):.3f} [{min(utilities):.3f}, {max(utilities):.3f}]"
     return [env, agent, f"{steps:,}", str(len(runs)), spread, f"{np.mean(worst):.3f}"]
+
+
+def _beside(env: str, steps: int, ours: list[Any], theirs: list[Any]) -> str:
+    """Both Envelopes' expected utility, with intervals, and the interval of the difference."""
+    if not ours or not theirs:
+        return f"Our Envelope beside morl-baselines' on `{env}` is not measured yet."
+    own = {run["seed"]: run["expected_utility"] for run in ours}
+    # A seed means different draws in another program, so nothing is paired.
+    other = {-1 - run["seed"]: run["expected_utility"] for run in theirs}
+    parts = [_interval(statistics.mean(own)), _interval(statistics.mean(other))]
+    parts.append(_interval(statistics.difference(own, other)))
+    return BESIDE.format(env=env, steps=steps, ours=parts[0], theirs=parts[1], by=parts[2])
+
+
+def _interval(found: statistics.Estimate | None) -> str:
+    if found is None or found.low is None:
+        return "unknown"
+    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _regret_row(measured: dict[str, Any], run: dict[str, Any]) -> list[str]:
@@ -271,6 +314,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("learn")
     one.add_argument("--env", required=True)
+    one.add_argument("--agent", choices=("cn", "envelope"), default="cn")
     one.add_argument("--steps", type=int, required=True)
     one.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     one.add_argument("--settings", default="{}", help="more settings, as JSON")
