@@ -17,6 +17,8 @@ class Hyperparameters:
     """Learning rate of the optimiser."""
     momentum: float = 0.9
     """Nesterov momentum coefficient, or Adam's b1 for agents that use Adam."""
+    adam_epsilon: float = 1e-5
+    """Adam's epsilon; gradients much smaller than it hardly move the network."""
     clip_norm: float = 1.0
     """Global norm that gradients are clipped to."""
     epsilon_start: float = 1.0

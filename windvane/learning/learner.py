@@ -29,9 +29,6 @@ from windvane.replay.buffer import ReplayBuffer, ScoredReplay
 from windvane.spec import EnvSpec
 from windvane.transition import Transition
 
-ADAM_EPSILON = 1e-5
-"""Adam's, larger than usual, as deep reinforcement learning has it since DQN."""
-
 
 class StepDraws(eqx.Module):
     """All random draws of one step. They depend on nothing that happens, so they are drawn for many
@@ -278,7 +275,7 @@ def make_optimiser(
     """The agent's optimiser, after clipping; `learning_rate` may be a schedule."""
     rate = h.learning_rate if learning_rate is None else learning_rate
     if agent.optimiser == "adam":
-        descent = _with_promotion(optax.adam(rate, b1=h.momentum, eps=ADAM_EPSILON))
+        descent = _with_promotion(optax.adam(rate, b1=h.momentum, eps=h.adam_epsilon))
     else:
         descent = optax.sgd(rate, h.momentum, nesterov=True)
     return optax.chain(optax.clip_by_global_norm(h.clip_norm), descent)

@@ -37,7 +37,8 @@ SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
 ADDED_LATER = (
-    "rollout", "dueling", "layer_norm", "average_decay", "start_from", "start_checksum",
+    "rollout", "dueling", "layer_norm", "average_decay", "adam_epsilon", "start_from",
+    "start_checksum",
 )  # fmt: skip
 """Settings that files of this format may lack, since they are younger than it."""
 RUN_ID = "run_id"
@@ -326,6 +327,7 @@ _NUMBERS = {
     "gamma": _Range(0, 1, open_low=True),
     "learning_rate": _POSITIVE,
     "momentum": _Range(0, 1, open_high=True),
+    "adam_epsilon": _POSITIVE,
     "clip_norm": _POSITIVE,
     "epsilon_start": _SHARE,
     "epsilon_end": _SHARE,

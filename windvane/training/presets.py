@@ -86,8 +86,10 @@ ENVELOPE: dict[str, Any] = {
     "encoder_depth": 1,
     "dueling": False,
     "capacity": 100_000,
+    "adam_epsilon": 1e-8,
     "priority_exponent": 0.6,
-    "priority_offset": 0.01,
+    # There what is added to an error is the largest priority so far, which grows to about 1.
+    "priority_offset": 1.0,
 }
 
 # Likewise for GPI-LS: without priorities, and without clipping, which a norm has to be named for.
