@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num, UInt8
 
-from windvane.errors import InputError, choose, require_positive_int
+from windvane.errors import InputError, choose, require_int, require_positive_int
 from windvane.spec import SMALLEST_IMAGE, EnvSpec, FrameSpec
 
 Precision = Literal["float32", "bfloat16"]
@@ -206,8 +206,8 @@ max_pool.defvjp(_max_pool_forward, _max_pool_backward)
 
 
 class FeatureEncoder(eqx.Module):
-    """Dense layers on a vector. Entries with bounds are scaled to [0, 1] first, entries without are
-    squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
+    """Dense layers on a vector, perhaps none. Entries with bounds are scaled to [0, 1] first,
+    entries without are squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
     """
 
     low: tuple[float, ...] = eqx.field(static=True)
@@ -228,7 +228,8 @@ class FeatureEncoder(eqx.Module):
     ) -> "FeatureEncoder":
         """An encoder with random weights."""
         sizes = [sum(frame.categories) or frame.shape[0]] + [width] * depth
-        pairs = zip(jax.random.split(key, depth), sizes[:-1], sizes[1:], strict=True)
+        keys = jax.random.split(key, depth) if depth else ()
+        pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
         layers = tuple(Dense.make(k, inputs, outputs) for k, inputs, outputs in pairs)
         return FeatureEncoder(
             frame.low, frame.high, layers, precision, frame.categories, layer_norm
@@ -242,6 +243,8 @@ class FeatureEncoder(eqx.Module):
     @property
     def width(self) -> int:
         """Number of features per frame."""
+        if not self.layers:
+            return sum(self.categories) or len(self.low)
         return self.layers[-1].bias.shape[0]
 
     def __call__(self, features: Num[Array, "n entries"]) -> Num[Array, "n width"]:
@@ -452,7 +455,8 @@ class Architecture(eqx.Module):
     depth: int = eqx.field(static=True, default=3)
     """Layers of each stream of the head."""
     encoder_depth: int = eqx.field(static=True, default=1)
-    """Dense layers that encode features; frames have one after their convolutions."""
+    """Dense layers that encode features before the weights join them; frames have one after their
+    convolutions."""
     precision: Precision = eqx.field(static=True, default="float32")
     """What products are computed in; parameters are always float32."""
     dueling: bool = eqx.field(static=True, default=True)
@@ -463,7 +467,7 @@ class Architecture(eqx.Module):
     def __check_init__(self) -> None:
         require_positive_int("the width of a network", self.width)
         require_positive_int("the depth of a network's head", self.depth)
-        require_positive_int("the depth of a feature encoder", self.encoder_depth)
+        require_int("the depth of a feature encoder", self.encoder_depth, 0)
         choose("precision", self.precision, get_args(Precision))
 
     def build(
@@ -483,7 +487,7 @@ class Architecture(eqx.Module):
         conditions = spec.num_objectives if conditioned else 0
         make = DuelingHead.make if self.dueling else PlainHead.make
         head = make(
-            head_key, spec.stack * self.width, self.width, self.depth, spec.num_actions, outputs,
+            head_key, spec.stack * encoder.width, self.width, self.depth, spec.num_actions, outputs,
             conditions, self.layer_norm,
         )  # fmt: skip
         return QNetwork(encoder, head, spec.stack)

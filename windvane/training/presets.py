@@ -64,7 +64,7 @@ FAST_DST = FAST | {
 }
 
 # What MO-Gymnasium's Minecart is trained with in morl-baselines 1.3.0. Its network has four hidden
-# layers in all: one that encodes features, and three.
+# layers, the first of which is given both features and weights.
 ENVELOPE: dict[str, Any] = {
     "observation": "auto",
     "agent": "envelope",
@@ -82,8 +82,8 @@ ENVELOPE: dict[str, Any] = {
     "target_interval": 1_000,
     "learning_starts": 100,
     "width": 256,
-    "depth": 3,
-    "encoder_depth": 1,
+    "depth": 4,
+    "encoder_depth": 0,
     "dueling": False,
     "capacity": 100_000,
     "adam_epsilon": 1e-8,
@@ -100,6 +100,8 @@ GPI_LS: dict[str, Any] = ENVELOPE | {
     "clip_norm": 1e6,
     "batch_size": 128,
     "target_interval": 200,
+    "depth": 3,
+    "encoder_depth": 1,
     "layer_norm": True,
     "capacity": 200_000,
     "priority_exponent": 0.0,
