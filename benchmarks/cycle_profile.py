@@ -26,6 +26,23 @@ from windvane.machine import use_compilation_cache
 from windvane.training.config import TrainConfig
 from windvane.training.fused import ChunkSpec, run_chunk
 
+# What is within `act` or `observe` belongs to these, also where it is of an encoder.
+PARTS = (
+    ("(act)", "acting"),
+    ("(environment)", "environment"),
+    ("(observe)", "observing: replay buffer and weights"),
+    ("(sample)", "sampling"),
+    ("(priorities)", "new priorities"),
+    ("(frames)", "drawing frames"),
+    ("transpose(jvp(encoder", "encoder, backward"),
+    ("encoder", "encoder"),
+    ("transpose(jvp(head", "head, backward"),
+    ("head", "head"),
+    ("(optimiser)", "optimiser"),
+)
+"""Parts by the named scopes in our code, the first that fits."""
+LIBRARY = re.compile(r"gemm|nvjet|cutlass|cublas|splitK|sm\d\d_", re.IGNORECASE)
+
 
 def trace(ours: Ours, cycles: int) -> dict[str, tuple[float, float]]:
     """Milliseconds and launches per cycle of each kernel, by its name in the program."""
@@ -43,6 +60,8 @@ def trace(ours: Ours, cycles: int) -> dict[str, tuple[float, float]]:
                     for event in line.events:
                         stats = {str(name): value for name, value in event.stats}
                         name = str(stats.get("hlo_op") or event.name)
+                        if name.startswith("command_buffer"):  # of many kernels
+                            name = event.name
                         found[name][0] += event.duration_ns / 1e6 / cycles
                         found[name][1] += 1 / cycles
     return {name: (took, number) for name, (took, number) in found.items()}
@@ -58,9 +77,32 @@ def advance(ours: Ours, cycles: int) -> float:
 
 
 def origins(text: str) -> dict[str, str]:
-    """Where the operations of a compiled program come from, by their names in it."""
+    """Where the operations of a compiled program come from, by the names of their kernels."""
     pattern = re.compile(r"%?([\w.\-]+) = .*?metadata=\{[^}]*?op_name=\"([^\"]*)\"")
-    return dict(pattern.findall(text))
+    return {kernel_name(name): origin for name, origin in pattern.findall(text)}
+
+
+def kernel_name(name: str) -> str:
+    """What the compiler calls the kernel of an operation."""
+    return re.sub(r"\W", "_", name)
+
+
+def part_of(row: dict[str, Any]) -> str:
+    """The part of a cycle that a kernel belongs to."""
+    for scope, part in PARTS:
+        if scope in row["origin"]:
+            return part
+    return "matrix products of a library" if LIBRARY.search(row["kernel"]) else "other"
+
+
+def shares(kernels: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Milliseconds and launches of each part, the largest first."""
+    found: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for row in kernels:
+        for index, key in enumerate(("ms", "launches")):
+            found[part_of(row)][index] += row[key]
+    pairs = sorted(found.items(), key=lambda one: -one[1][0])
+    return {name: (took, number) for name, (took, number) in pairs}
 
 
 def profile(runs: int, cycles: int, settings: dict[str, Any], out: Path) -> dict[str, Any]:
@@ -82,16 +124,20 @@ def profile(runs: int, cycles: int, settings: dict[str, Any], out: Path) -> dict
     names = origins(text)
     kernels = sorted(trace(ours, cycles).items(), key=lambda one: -one[1][0])
     rows = [
-        {"kernel": name, "ms": took, "launches": number, "origin": names.get(name, "")}
+        {"kernel": name, "ms": took, "launches": number,
+         "origin": names.get(kernel_name(name), "")}
         for name, (took, number) in kernels
-    ]
+    ]  # fmt: skip
     found = {
         "runs": runs, "seconds_per_cycle": seconds, "compiling": compiling, "jax": jax.__version__,
         "device": jax.devices()[0].device_kind, "kernels": rows, "failed": ours.failed(),
     }  # fmt: skip
     (out / f"{runs}.json").write_text(json.dumps(found, indent=1) + "\n")
     total, launches = (sum(row[key] for row in rows) for key in ("ms", "launches"))
-    print(f"{total:.3f} ms in {launches:.0f} kernels; the largest:", flush=True)
+    print(f"{total:.3f} ms in {launches:.0f} kernels", flush=True)
+    for part, (took, number) in shares(rows).items():
+        print(f"{took:8.3f} {number:6.1f} {part}")
+    print("the largest:", flush=True)
     for row in rows[:40]:
         shown = row["origin"].replace("jit(run_chunk)/", "")[-90:]
         print(f"{row['ms']:8.3f} {row['launches']:6.1f} {row['kernel'][:45]:45s} {shown}")

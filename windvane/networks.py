@@ -414,11 +414,13 @@ class QNetwork(eqx.Module):
     head: DuelingHead | PlainHead
     stack: int = eqx.field(static=True)
 
+    @jax.named_scope("encoder")
     def encode(self, frames: Num[Array, "k n *frame"]) -> Num[Array, "k n width"]:
         """Features of each of k frames of n observations."""
         k, n, *frame = frames.shape
         return self.encoder(frames.reshape(k * n, *frame)).reshape(k, n, -1)
 
+    @jax.named_scope("head")
     def q_values(
         self, features: Num[Array, "stack n width"], weights: Float[Array, "n m objectives"]
     ) -> Float[Array, "n m actions outputs"]:
