@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.export
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from jax.extend.core import jaxprs_in_params
 from windvane import kernels, networks
 from windvane.kernels import convolution
 from windvane.kernels.convolution import Stage, Tiling, convolution_stage
-from windvane.networks import ConvolutionStage
+from windvane.networks import ConvolutionStage, FrameEncoder
 
 STAGE = Stage(networks.SLOPE, interpret=True)
 SMALL = Stage(networks.SLOPE, Tiling(16, 2, 4, 1), Tiling(16, 3, 4, 1), interpret=True)
@@ -186,3 +187,17 @@ def test_only_frames_in_half_precision_on_one_gpu_have_a_kernel(
     monkeypatch.delenv(kernels.SWITCH)
     monkeypatch.setattr(jax, "local_device_count", lambda: 2)
     assert not found()
+
+
+def test_encoders_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = FrameEncoder.make(jax.random.key(0), (12, 16, 3), 8, "bfloat16")
+    frames = jnp.asarray(drawn(0, (2, 12, 16, 3))[0])
+    expected, asked = encoder(frames), []
+
+    def first_stage(*arguments: Any) -> Any:
+        asked.append(arguments)
+        return lambda *case: convolution_stage(*case, stage=SMALL)
+
+    monkeypatch.setattr(kernels, "first_stage", first_stage)
+    assert close(eqx.filter_jit(encoder)(frames), expected, 1e-2)
+    assert asked == [((2, 12, 16, 3), "bfloat16", networks.SLOPE)]
