@@ -11,7 +11,7 @@ LAYERS = (
     {"version"},
     {"errors"},
     {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching", "archives"},
-    {"policy_files"},
+    {"policy_files", "kernels"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num, UInt8
 
+from windvane import kernels
 from windvane.errors import InputError, choose, require_int, require_positive_int
 from windvane.spec import SMALLEST_IMAGE, EnvSpec, FrameSpec
 
@@ -127,8 +128,12 @@ class FrameEncoder(eqx.Module):
 
     def __call__(self, frames: UInt8[Array, "n height width channels"]) -> Num[Array, "n features"]:
         """Features of each frame."""
-        x = frames.astype(self.precision) / jnp.asarray(255, self.precision)
-        for stage in self.stages:
+        first, *others = self.stages
+        if kernel := kernels.first_stage(frames.shape, self.precision, SLOPE):
+            x = kernel(frames, first.kernel, first.bias)
+        else:
+            x = first(frames.astype(self.precision) / jnp.asarray(255, self.precision))
+        for stage in others:
             x = stage(x)
         return activate(self.dense(x.reshape(x.shape[0], -1)), self.layer_norm)
 
