@@ -109,6 +109,17 @@ def test_all_transitions_of_a_batch_have_the_same_random_weights() -> None:
     assert not np.isin(draw(1), drawn).any()
 
 
+def test_weights_may_be_drawn_from_normal_numbers() -> None:
+    active = jnp.asarray([[0.2, 0.3, 0.5]])
+    history = WeightHistory.start(active[0], 4)
+    agent, key = Envelope(num_weights=5, distribution="normal"), jax.random.key(0)
+    drawn = agent.training_weights(active, history, key, 3)
+    sizes = jax.vmap(lambda k: jnp.abs(jax.random.normal(k, (3,))))(jax.random.split(key, 5))
+    assert np.allclose(drawn, sizes / sizes.sum(1, keepdims=True))
+    with pytest.raises(InputError, match="unknown distribution of weights 'flat'"):
+        Envelope(distribution="flat")
+
+
 def test_what_depends_on_the_weights_is_learned() -> None:
     q = trained(Envelope(homotopy_steps=8_000), probes.TRADE_OFF, RandomWeights(2))
     assert_values(q[:, 0], TRADE_OFF["left"])
