@@ -35,7 +35,7 @@ FRAMES, SHAPE = 128, (48, 48, 3)
 PLAIN, KERNEL = "plain", "kernel"
 DEFAULT = Stage(SLOPE)
 FORWARD = ((128, 1, 4, 1), (64, 1, 4, 1), (128, 4, 8, 1), (128, 4, 8, 2), (64, 4, 4, 2))
-BACKWARD = ((64, 8, 8, 1), (64, 32, 8, 1), (64, 16, 8, 2), (128, 8, 8, 1), (32, 32, 8, 1))
+BACKWARD = ((64, 2, 8, 1), (64, 6, 8, 1), (64, 31, 8, 1), (64, 16, 8, 2), (32, 32, 8, 1))
 """Tilings to try beside the default: rows, blocks, num_warps, num_stages."""
 ROUNDS, TURNS = {1: 400, 10: 150, 100: 20}, 5
 """Rounds of a loop for each number of runs, and measurements of each loop."""
