@@ -35,7 +35,7 @@ FRAMES, SHAPE = 128, (48, 48, 3)
 PLAIN, KERNEL = "plain", "kernel"
 DEFAULT = Stage(SLOPE)
 FORWARD = ((128, 1, 4, 1), (64, 1, 4, 1), (128, 4, 8, 1), (128, 4, 8, 2), (64, 4, 4, 2))
-BACKWARD = ((64, 8, 8, 1), (64, 32, 8, 1), (64, 16, 8, 2), (128, 8, 8, 1), (32, 32, 8, 1))
+BACKWARD = ((64, 2, 8, 1), (64, 6, 8, 1), (64, 31, 8, 1), (64, 16, 8, 2), (32, 32, 8, 1))
 """Tilings to try beside the default: rows, blocks, num_warps, num_stages."""
 ROUNDS, TURNS = {1: 400, 10: 150, 100: 20}, 5
 """Rounds of a loop for each number of runs, and measurements of each loop."""
@@ -110,17 +110,15 @@ def distance(found: Any, expected: Any) -> float:
 def agreement(stage: Stage, n: int, runs: int = 2) -> Iterator[dict[str, Any]]:
     """How far kernel and plain stage are from each other, and both gradients from float32's."""
     parameters, random, given = drawn(runs, n)
+    both = [jax.jit(gradient_step(function)) for function in (plain, partial(kernel, stage))]
+    without = jax.jit(forward_step(partial(kernel, stage)))
+    full = jax.jit(gradient_step(partial(plain, dtype=jnp.float32)))
     for name, frames in (("random", random), ("minecart", minecart_frames(runs, n))):
-        functions = {PLAIN: plain, KERNEL: partial(kernel, stage)}
-        found = {
-            key: jax.jit(gradient_step(function))(parameters, frames, given)
-            for key, function in functions.items()
-        }
+        found = [program(parameters, frames, given) for program in both]
         with jax.default_matmul_precision("highest"):
-            exact = jax.jit(gradient_step(partial(plain, dtype=jnp.float32)))
-            _, right = exact(parameters, frames, given.astype(jnp.float32))
-        (theirs, plain_sums), (ours, kernel_sums) = found[PLAIN], found[KERNEL]
-        alone = jax.jit(forward_step(functions[KERNEL]))(parameters, frames, given)
+            _, right = full(parameters, frames, given.astype(jnp.float32))
+        alone = without(parameters, frames, given)
+        (theirs, plain_sums), (ours, kernel_sums) = found
         theirs, ours, alone = (np.asarray(x).astype(np.float32) for x in (theirs, ours, alone))
         row: dict[str, Any] = {
             "what": "agreement", "frames": name, "equal": float(np.mean(theirs == ours)),

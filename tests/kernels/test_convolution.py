@@ -1,5 +1,6 @@
 """The kernel of the first convolution stage against the stage in plain JAX, without a GPU."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -173,10 +174,14 @@ def test_only_frames_in_half_precision_on_one_gpu_have_a_kernel(
     def found(shape: tuple[int, ...] = (2, 48, 48, 3), precision: str = "bfloat16") -> bool:
         return kernels.first_stage(shape, precision, networks.SLOPE) is not None
 
+    def machine(*capabilities: str) -> None:
+        devices = [SimpleNamespace(compute_capability=one) for one in capabilities]
+        monkeypatch.setattr(jax, "local_devices", lambda: devices)
+
     monkeypatch.delenv(kernels.SWITCH, raising=False)
-    assert found() == (jax.default_backend() == "gpu")
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
+    if jax.default_backend() == "cpu":
+        assert not found()
+    machine("9.0")
     assert found()
     assert found((2, 84, 84, 1))
     assert not found(precision="float32")
@@ -185,8 +190,11 @@ def test_only_frames_in_half_precision_on_one_gpu_have_a_kernel(
     monkeypatch.setenv(kernels.SWITCH, "0")
     assert not found()
     monkeypatch.delenv(kernels.SWITCH)
-    monkeypatch.setattr(jax, "local_device_count", lambda: 2)
-    assert not found()
+    for others in (("7.5",), ("gfx90a",), ("9.0", "9.0")):
+        machine(*others)
+        assert not found()
+    machine("12.0")
+    assert found()
 
 
 def test_encoders_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
