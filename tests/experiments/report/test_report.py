@@ -112,15 +112,47 @@ def test_ours_stands_beside_the_papers():
     ]
     found = sections(summaries)
     expected = "0.0300 [-0.0971, 0.1571]", "-50.0% [-261.8, +161.8]", "paper 0.021, -43.24% ≈"
-    markdown = to_markdown(found, {})
-    assert f"| **{expected[0]}**<br>{expected[1]}<br>{expected[2]}<br>2 seeds |" in markdown
+    markdown, unknown = to_markdown(found, {}), "over time not recorded"
+    lines = f"{unknown}<br>{expected[1]}<br>{expected[2]}<br>2 seeds"
+    assert f"| **{expected[0]}** over episodes<br>{lines} |" in markdown
     assert "| -<br>paper 0.031, -16.22% |" in markdown
     page = to_html(found, {})
-    divs = "".join(f"<div>{text}</div>" for text in (*expected[1:], "2 seeds"))
-    assert f'<td class="cell meets"><b>{expected[0]}</b>{divs}</td>' in page
+    divs = "".join(f"<div>{text}</div>" for text in (unknown, *expected[1:], "2 seeds"))
+    label = "<small>over episodes</small>"
+    assert f'<td class="cell meets"><b>{expected[0]}</b> {label}{divs}</td>' in page
     latex = to_latex(found)
-    assert r"\textbf{0.0300 {[}-0.0971, 0.1571{]}}" in latex
+    assert r"\textbf{0.0300 {[}-0.0971, 0.1571{]}} over episodes" in latex
+    assert latex.count(unknown) == 4
     assert r"-50.0\% {[}-261.8, +161.8{]}" in latex
+
+
+def test_both_means_stand_beside_the_papers():
+    """One cell recorded both, and one for two of its three seeds."""
+    both = [
+        dataclasses.replace(summary, overall_over_time=0.3 + 0.1 * summary.seed, last_over_time=0.2)
+        for summary in make_cell([0.1, 0.2], problem="minecart")
+    ]
+    some = make_cell([0.1, 0.2, 0.3], problem="minecart", agent="mo")
+    some[0], some[2] = (
+        dataclasses.replace(some[number], overall_over_time=0.28 + 0.01 * number)
+        for number in (0, 2)
+    )
+    found = sections([*both, *some])
+    text = to_markdown(found, {})
+    assert (
+        "**0.150 [-0.485, 0.785]** over episodes<br>0.350 [-0.285, 0.985] over time ≈<br>" in text
+    )
+    assert "<br>0.200 [0.200, 0.200] over time<br>" in text
+    assert "<br>0.290 [0.163, 0.417] over time (2 of 3 seeds) ≈<br>" in text
+    assert text.count("over time not recorded") == 1  # MO's last quarter
+    lines = list(csv.DictReader(to_csv(found).splitlines()))
+    [line] = [x for x in lines if x["agent"] == "mo" and x["over_time"]]
+    assert float(line["over_time"]) == pytest.approx(0.29)
+    assert (line["period"], line["over_time_seeds"]) == ("overall", "2")
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_report(console, [*both, *some])
+    assert "0.350 [-0.285, 0.985] over time" in console.export_text()
+    console.file.close()
 
 
 def test_reports_say_which_runs_are_missing_or_odd(some):

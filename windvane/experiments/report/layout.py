@@ -14,6 +14,7 @@ import numpy as np
 from windvane.experiments.paper.orderings import VERDICTS, Ordering, counts
 from windvane.experiments.paper.published import Published
 from windvane.experiments.report.statistics import Estimate
+from windvane.experiments.report.summary import STRETCH
 from windvane.experiments.report.tables import (
     PAPER_RUNS,
     UTILITY,
@@ -55,6 +56,7 @@ _CONTENT = (
     "of a trajectory."
 )
 MISSING = "-"
+OVER_EPISODES, OVER_TIME = "over episodes", "over time"
 _PAPER_DECIMALS = {"minecart": 3, "dst": 4}
 """Of our regrets; the paper prints three, which are few for Deep Sea Treasure's."""
 _MOST_DECIMALS = 10
@@ -80,6 +82,11 @@ class CellText:
     """A cell's numbers as text, a line each."""
 
     ours: str
+    label: str
+    """What `ours` is a mean over, where there are two means."""
+    over_time: str
+    """The mean over stretches of time, or that it was not recorded; empty where nothing was run,
+    and of returns."""
     change: str
     """Empty for the baseline, and without one."""
     paper: str
@@ -147,13 +154,24 @@ def legend(section: Section) -> str:
         )
         best = "highest"
     parts = ["our mean with its 95% interval (Student)"]
+    if section.measure == "regret":
+        parts = [
+            f'our mean with its 95% interval (Student), first "{OVER_EPISODES}", in which every '
+            f'episode counts the same, then "{OVER_TIME}", in which every stretch of {STRETCH} '
+            "steps does, by the mean of the episodes that end in it"
+        ]
     if section.has_baseline:
         parts.append("then the difference to MO with standard replay on the seeds that both have")
     if section.has_paper:
         parts.append("then the paper's numbers")
     text = f"{what}: {', '.join(parts)}. The {best} of ours is bold"
+    if section.measure == "regret":
+        text += f"; it and differences are {OVER_EPISODES}"
     if section.has_paper:
-        text += "; ≈ marks numbers of the paper that lie in our interval"
+        text += (
+            "; the paper does not say which mean it prints, and ≈ marks numbers of it that lie in "
+            "our interval"
+        )
     return f"{text}."
 
 
@@ -183,6 +201,9 @@ def notes(table: ResultTable) -> list[str]:
         "Not run": [_full_name(cell) for cell in table.missing],
         f"Fewer than {PAPER_RUNS} seeds, so that intervals are wide, or missing": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
+        ],
+        f"Without an interval {OVER_TIME}, as the records of their runs were not kept": [
+            *dict.fromkeys(_full_name(cell) for cell in table.cells if _without_records(cell))
         ],
         "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "
         "number, included in means": _odd(table, "failed"),
@@ -248,12 +269,26 @@ def _cell_text(section: Section, cell: TableCell, best: bool) -> CellText:
     ours = cell.mean and estimate_text(cell.mean, f".{decimals(section)}f")
     return CellText(
         ours=ours or MISSING,
+        label=OVER_EPISODES if ours and section.measure == "regret" else "",
+        over_time=_over_time_text(section, cell) if ours else "",
         change=estimate_text(cell.change, "+.1f", "%") if cell.change else "",
         paper=_paper_text(cell),
         runs=_runs_text(section, cell),
         best=best,
         meets_paper=cell.contains_paper,
     )
+
+
+def _over_time_text(section: Section, cell: TableCell) -> str:
+    if section.measure != "regret":
+        return ""
+    if cell.over_time is None:
+        return f"{OVER_TIME} not recorded"
+    text = f"{estimate_text(cell.over_time, f'.{decimals(section)}f')} {OVER_TIME}"
+    if cell.seeds_over_time != cell.seeds:
+        text += f" ({len(cell.seeds_over_time)} of {len(cell.seeds)} seeds)"
+    near = cell.paper is not None and cell.over_time.contains(cell.paper)
+    return f"{text} ≈" if near else text
 
 
 def _paper_text(cell: TableCell) -> str:
@@ -290,6 +325,11 @@ def _best(section: Section, cells: Sequence[TableCell]) -> list[TableCell]:
 
 def _full_name(cell: TableCell) -> str:
     return f"{schedule_name(cell.schedule)} {cell_name(cell)}"
+
+
+def _without_records(cell: TableCell) -> bool:
+    """Whether the mean over time is known, but of no run of several."""
+    return cell.over_time is not None and cell.over_time.low is None and len(cell.seeds) > 1
 
 
 def _odd(table: ResultTable, which: str) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from windvane.errors import LARGEST_COUNT, InputError
-from windvane.experiments.report.summary import POINTS, RunSummary
+from windvane.experiments.report.summary import POINTS, STRETCH, RunSummary
 from windvane.experiments.runs.frames import numbers, to_frame, whole_numbers
 from windvane.runs.records import TOLERANCE
 from windvane.training.config import TrainConfig
@@ -51,7 +51,16 @@ def summarise_run(
         overall_utility=_mean(episodes["utility"]),
         last_utility=_mean(late["utility"]),
         utility_curve=None if np.isnan(utility_curve).all() else utility_curve,
+        overall_over_time=mean_over_time(episodes["step"], episodes["regret"]),
+        last_over_time=mean_over_time(late["step"], late["regret"]),
     )
+
+
+def mean_over_time(ends: pl.Series, values: pl.Series, each: int = STRETCH) -> float:
+    """The mean over stretches of `each` steps of the means of the episodes that end in them."""
+    stretches = pl.DataFrame({"stretch": (ends - 1) // each, "value": values})
+    means = stretches.group_by("stretch", maintain_order=True).agg(pl.col("value").mean())
+    return _mean(means["value"])
 
 
 def check_episodes(frame: pl.DataFrame, config: TrainConfig) -> None:

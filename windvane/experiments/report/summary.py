@@ -15,11 +15,27 @@ from windvane.training.config import TrainConfig
 POINTS = 200
 """Points of a curve: a run's steps are split into as many windows of equal length."""
 
+STRETCH = 200
+"""Steps of a stretch of time: the paper's plots are smoothed by averaging over as many."""
+
 Measure = Literal["regret", "utility"]
 """What a report is about: the regret where the optimum is known, else the scalarised return."""
 
 Unmeasured = Literal["no episode", "unknown"]
 """Why a run has no number: no episode ended, or of those that did the measure is not known."""
+
+
+@dataclass(frozen=True)
+class CellNote:
+    """What is known of a cell alone, as the records of its runs were not kept."""
+
+    seeds: tuple[int, ...]
+    """The runs that it is about."""
+    overall_over_time: float
+    """The mean over these runs of the field of that name in `RunSummary`."""
+    last_over_time: float
+    exploded: tuple[int, ...] = ()
+    """Seeds of those that diverged although their loss stayed finite."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,13 @@ class RunSummary:
     """Mean utility of the episodes that ended in the last quarter of the steps."""
     utility_curve: Float[np.ndarray, " points"] | None = None
     """Mean utility of the episodes that ended in each of the POINTS windows."""
+    overall_over_time: float = math.nan
+    """Mean regret in which every stretch of STRETCH steps counts the same, by the mean of the
+    episodes that end in it; those where none ends do not count."""
+    last_over_time: float = math.nan
+    """The same of the last quarter of the steps."""
+    note: CellNote | None = None
+    """What is known of its cell alone."""
 
     @property
     def seed(self) -> int:
@@ -72,8 +95,12 @@ class RunSummary:
         late = math.isfinite(self.overall_utility) and not math.isfinite(self.last_utility)
         return "no episode" if period == "last" and late else "unknown"
 
+    def over_time(self, period: str) -> float:
+        """The mean regret over stretches of time; NaN where it was not recorded."""
+        return self.overall_over_time if period == "overall" else self.last_over_time
+
     def value(self, measure: str, period: str) -> float:
-        """The mean of a measure over a period."""
+        """The mean of a measure over the episodes of a period."""
         if measure == "regret":
             return self.overall if period == "overall" else self.last
         return self.overall_utility if period == "overall" else self.last_utility

@@ -61,6 +61,10 @@ class TableCell:
     """Percent more than the baseline; None for the baseline, or without it."""
     paper: float | None
     paper_change: float | None
+    over_time: Estimate | None = None
+    """The mean regret over stretches of time, of the runs that have it; None where none has."""
+    seeds_over_time: tuple[int, ...] = ()
+    """The runs that it is of."""
 
     @property
     def unmeasured(self) -> tuple[int, ...]:
@@ -293,6 +297,7 @@ def _cell(
     schedule, agent, replay, period = cell
     runs = by_cell.get(cell, {})
     values = _values(runs, measure, period)
+    over_time, seeds_over_time = _over_time(runs, period) if measure == "regret" else (None, ())
     base = _values(by_cell.get((schedule, *BASELINE, period), {}), measure, period)
     reasons = {seed: run.unmeasured(measure, period) for seed, run in runs.items()}
     return TableCell(
@@ -309,7 +314,22 @@ def _cell(
         change=None if (agent, replay) == BASELINE else change(values, base),
         paper=paper,
         paper_change=paper_change,
+        over_time=over_time,
+        seeds_over_time=seeds_over_time,
     )
+
+
+def _over_time(runs: dict[int, RunSummary], period: str) -> tuple[Estimate | None, tuple[int, ...]]:
+    """The mean over stretches of time and the runs that it is of: of those that recorded it, else
+    of all if it is known of the cell as a whole.
+    """
+    values = {seed: run.over_time(period) for seed, run in runs.items()}
+    recorded = measured(values)
+    notes = [run.note for run in runs.values()]
+    if recorded or not notes or notes[0] is None or set(notes[0].seeds) != set(runs):
+        return mean(values), tuple(recorded)
+    known = notes[0].overall_over_time if period == "overall" else notes[0].last_over_time
+    return (Estimate(known), notes[0].seeds) if math.isfinite(known) else (None, ())
 
 
 def _values(runs: dict[int, RunSummary], measure: str, period: str) -> Runs:
