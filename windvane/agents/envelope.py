@@ -27,6 +27,7 @@ class Envelope(Agent):
     """Steps in which the loss moves from that of vectors to that of scalarised values."""
     conditioned: ClassVar[bool] = True
     optimiser: ClassVar[Literal["sgd", "adam"]] = "adam"
+    loss_power: ClassVar[Literal[1, 2]] = 2
 
     def __check_init__(self) -> None:
         require_positive_int("num_weights", self.num_weights, 1024)

@@ -30,6 +30,7 @@ from windvane.experiments.report.titles import (
     schedule_names,
 )
 from windvane.replay import REPLAYS
+from windvane.runs.divergence import FACTOR
 
 _BAND = "the mean over seeds with its 95% band (Student)"
 _CUMULATIVE = (
@@ -207,6 +208,8 @@ def notes(table: ResultTable) -> list[str]:
         ],
         "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "
         "number, included in means": _odd(table, "failed"),
+        f"Diverged with a finite loss, above {FACTOR:g} times what their returns allow, and went "
+        "on learning; included in means": _odd(table, "exploded"),
         "Not counted, as no episode ended in the period": _odd(table, "no_episode"),
         f"Not counted, as the {measured} of their episodes is not known": _odd(table, "unknown"),
     }
@@ -303,9 +306,10 @@ def _paper_text(cell: TableCell) -> str:
 def _runs_text(section: Section, cell: TableCell) -> str:
     seeds = "1 seed" if len(cell.seeds) == 1 else f"{len(cell.seeds)} seeds"
     measured = "regret" if section.measure == "regret" else "return"
+    diverged = (*cell.failed, *cell.exploded)
     parts = {
         seeds: cell.seeds,
-        f"{len(cell.failed)} diverged": cell.failed,
+        f"{len(diverged)} diverged": diverged,
         f"no episode ended in {len(cell.no_episode)}": cell.no_episode,
         f"{measured} unknown of {len(cell.unknown)}": cell.unknown,
     }

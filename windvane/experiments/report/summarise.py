@@ -13,7 +13,8 @@ import polars as pl
 
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.experiments.report.summary import POINTS, STRETCH, RunSummary
-from windvane.experiments.runs.frames import numbers, to_frame, whole_numbers
+from windvane.experiments.runs.frames import LARGEST, numbers, to_frame, whole_numbers
+from windvane.runs.divergence import check_loss
 from windvane.runs.records import TOLERANCE
 from windvane.training.config import TrainConfig
 
@@ -37,6 +38,7 @@ def summarise_run(
             "utility": utility,
         }
     )
+    loss = check_loss(_losses_and_returns(frame), config)
     late = episodes.filter(pl.col("step") > 0.75 * config.steps)
     windows = _windows(episodes, config.steps)
     utility_curve = windows["utility"].fill_null(math.nan).to_numpy()
@@ -53,6 +55,8 @@ def summarise_run(
         utility_curve=None if np.isnan(utility_curve).all() else utility_curve,
         overall_over_time=mean_over_time(episodes["step"], episodes["regret"]),
         last_over_time=mean_over_time(late["step"], late["regret"]),
+        largest_loss=min(loss.largest, LARGEST),
+        loss_limit=min(loss.limit, LARGEST),
     )
 
 
@@ -107,6 +111,13 @@ def _utility(frame: pl.DataFrame) -> pl.Series | None:
     if not ((stated - earned).abs() <= TOLERANCE * (1 + size)).all():
         raise InputError("the column 'utility' must be weights times returns")
     return stated
+
+
+def _losses_and_returns(frame: pl.DataFrame) -> dict[str, np.ndarray]:
+    """What tells whether a run diverged; a loss that is no number tells nothing."""
+    names = [name for name in frame.columns if name.startswith("return_")]
+    names += [name for name in ("loss",) if name in frame.columns and frame[name].dtype.is_float()]
+    return {name: frame[name].to_numpy() for name in names}
 
 
 def _vector(frame: pl.DataFrame, name: str) -> list[pl.Series]:

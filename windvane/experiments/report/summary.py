@@ -67,6 +67,10 @@ class RunSummary:
     episodes that end in it; those where none ends do not count."""
     last_over_time: float = math.nan
     """The same of the last quarter of the steps."""
+    largest_loss: float = math.nan
+    """The largest finite loss that an episode recorded."""
+    loss_limit: float = math.nan
+    """What it may be at most for the returns that were recorded (`windvane.runs.divergence`)."""
     note: CellNote | None = None
     """What is known of its cell alone."""
 
@@ -79,6 +83,12 @@ class RunSummary:
     def cell(self) -> Cell:
         """The cell of a table: agent, replay, schedule."""
         return cell_of(self.config)
+
+    @property
+    def exploded(self) -> bool:
+        """Whether it diverged although its loss stayed finite, as far as that was recorded."""
+        noted = self.note is not None and self.seed in self.note.exploded
+        return not self.failed and (noted or self.largest_loss > self.loss_limit)
 
     @property
     def schedule(self) -> str:

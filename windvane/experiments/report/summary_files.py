@@ -37,6 +37,7 @@ from windvane.runs.tables import Records, write_table
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
 _OVER_TIME = ("overall_over_time", "last_over_time")
+_LOSS = ("largest_loss", "loss_limit")
 _COUNTS = ("seed", "failed", "episodes")
 _PROVENANCE = (
     "version", "commit", "device", "precision", "jax", "python", "date", "parallel_runs", "seconds",
@@ -69,7 +70,7 @@ def read_summaries(folder: Path) -> list[RunSummary]:
 
 def _parse(frame: pl.DataFrame) -> list[RunSummary]:
     """Check all columns, then read the rows. Columns of utility came later than the others, and
-    after them those of means over time.
+    after them those of means over time and of losses.
     """
     configs = [
         one_run(read_object(text, "a configuration"), "a row") for text in texts(frame, "config")
@@ -96,6 +97,7 @@ def _parse(frame: pl.DataFrame) -> list[RunSummary]:
         utility = last_utility = [math.nan] * len(frame)
         utility_curves = [np.full(POINTS, math.nan)] * len(frame)
     over_time, last_over_time = (_later(frame, name) for name in _OVER_TIME)
+    losses, limits = (_later(frame, name) for name in _LOSS)
     return [
         RunSummary(
             config=configs[row],
@@ -110,6 +112,8 @@ def _parse(frame: pl.DataFrame) -> list[RunSummary]:
             utility_curve=None if np.isnan(utility_curves[row]).all() else utility_curves[row],
             overall_over_time=over_time[row],
             last_over_time=last_over_time[row],
+            largest_loss=losses[row],
+            loss_limit=limits[row],
         )
         for row in range(len(frame))
     ]
@@ -152,7 +156,7 @@ def _columns(summaries: Sequence[RunSummary]) -> Records:
         **{name: np.asarray([each[name] for each in names]) for name in names[0]},
         **{
             name: np.asarray([getattr(s, name) for s in summaries])
-            for name in (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME)
+            for name in (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME, *_LOSS)
         },
         "provenance": np.asarray([json.dumps(s.provenance) for s in summaries]),
         "config": np.asarray([_config(s) for s in summaries]),
@@ -164,7 +168,7 @@ def _columns(summaries: Sequence[RunSummary]) -> Records:
 def _lines(summaries: Sequence[RunSummary]) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    numbers = (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME)
+    numbers = (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME, *_LOSS)
     lines.writerow((*_names(summaries[0]), *numbers, *_PROVENANCE, "config"))
     for summary in summaries:
         provenance = [summary.provenance.get(name, "") for name in _PROVENANCE]

@@ -49,7 +49,9 @@ class TableCell:
     seeds: tuple[int, ...]
     """The runs that the mean is of."""
     failed: tuple[int, ...]
-    """Seeds of runs that diverged; they are part of the mean where they have a number."""
+    """Seeds of runs that diverged and stopped learning; where they have a number, they are part of
+    the mean.
+    """
     no_episode: tuple[int, ...]
     """Seeds of runs that are not part of the mean, as no episode ended in the period."""
     unknown: tuple[int, ...]
@@ -65,6 +67,8 @@ class TableCell:
     """The mean regret over stretches of time, of the runs that have it; None where none has."""
     seeds_over_time: tuple[int, ...] = ()
     """The runs that it is of."""
+    exploded: tuple[int, ...] = ()
+    """Seeds of runs that diverged although their loss stayed finite; they count as others do."""
 
     @property
     def unmeasured(self) -> tuple[int, ...]:
@@ -316,6 +320,7 @@ def _cell(
         paper_change=paper_change,
         over_time=over_time,
         seeds_over_time=seeds_over_time,
+        exploded=tuple(seed for seed in runs if runs[seed].exploded),
     )
 
 
