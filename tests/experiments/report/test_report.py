@@ -25,6 +25,7 @@ from windvane.experiments.report.report import print_report, write_report
 from windvane.experiments.report.tables import sections
 from windvane.experiments.report.webpage import to_html
 from windvane.experiments.runs.cells import Cell
+from windvane.figure_style import GREY
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -342,6 +343,7 @@ def test_a_figure_has_a_panel_for_each_kind_of_weights_that_was_run():
     sparse, regular = figures["regret"].axes
     assert sparse.get_title() == "sparse weight changes"
     assert regular.get_title() == "regular weight changes"
+    assert sparse.get_ylim() == regular.get_ylim()
     # Nineteen changes within 100,000 steps, and one curve, with a band only of several runs.
     assert (len(sparse.lines), len(sparse.collections)) == (20, 1)
     assert (len(regular.lines), len(regular.collections)) == (1, 0)
@@ -399,10 +401,39 @@ def test_other_replays_have_a_figure_of_their_own():
     summaries += make_cell([0.4], problem="minecart", replay="standard", agent="naive")
     [section] = sections(summaries)
     figures = section_figures(section)
-    curves = {name: len(figure.axes[0].lines) for name, figure in figures.items()}
-    assert curves == {"regret": 19 + 1, "replays": 19 + 3, "adaptation": 1}
-    labels = [text.get_text().strip() for text in figures["replays"].legends[0].get_texts()]
-    assert labels == ["CN", "NAIVE", "", "Standard ER", "DER", "EXP"]
+    curves = {name: [len(a.lines) for a in figure.axes] for name, figure in figures.items()}
+    assert curves == {"regret": [19 + 1], "replays": [19 + 2, 19 + 1], "adaptation": [1]}
+    labels = [[text.get_text() for text in axes.texts] for axes in figures["replays"].axes]
+    assert [sorted(names) for names in labels] == [["CN", "DER", "EXP"], ["NAIVE", "Standard"]]
+
+
+def test_panels_have_few_lines_and_say_what_they_are(both):
+    """Of the paper's whole tables: an agent in each, with the baseline in grey beside it."""
+    for section in both:
+        for name, figure in section_figures(section).items():
+            for axes in figure.axes:
+                drawn = [line for line in axes.lines if line.get_zorder() > 0]
+                [agent] = [text for text in axes.texts if text.get_weight() == "bold"]
+                ends = [text for text in axes.texts if text is not agent]
+                assert len(ends) == len(drawn) <= 4
+                lines = {line.get_color() for line in drawn}
+                assert lines <= {agent.get_color(), GREY}
+                assert {text.get_color() for text in ends} == lines
+                whole = name == "replays" and agent.get_text() != "MO"
+                assert (GREY in lines) == (agent.get_text() != "MO" and not whole)
+            said = " ".join(figure.get_supxlabel().split())
+            assert "Bands: 95% interval of the mean over seeds (Student)." in said
+            assert figure.get_figwidth() == pytest.approx(85 / 25.4)
+            assert figure.get_supylabel() in ("cumulative regret", "regret per 1,000 steps")
+
+
+def test_bands_that_are_cut_are_said_to_be():
+    [section] = sections(make_cell([0.02, 0.2]))
+    assert "they are cut" in section_figures(section)["regret"].get_supxlabel().replace("\n", " ")
+    [section] = sections(make_cell([0.02, 0.021]))
+    [axes] = section_figures(section)["regret"].axes
+    assert axes.get_ylim()[1] >= axes.collections[0].get_datalim(axes.transData).y1
+    assert "cut" not in section_figures(section)["regret"].get_supxlabel()
 
 
 # --- files and the terminal
