@@ -145,7 +145,8 @@ def test_an_honest_run_is_not_marked(trained: Result) -> None:
     assert trained.exploded == trained.failed == ()
     assert trained.sentences == []
     assert trained.folder is not None
-    assert json.loads((trained.folder / "summary.json").read_text())["exploded"] == []
+    summary = json.loads((trained.folder / "summary.json").read_text())
+    assert summary["exploded"] == []
 
 
 def test_a_result_names_its_runs(trained: Result, tmp_path: Path) -> None:

@@ -28,10 +28,18 @@ from windvane.runs.folder import (
     load_owner,
 )
 from windvane.runs.records import Steps, describe_gaps
+from windvane.runs.stretches import mean_over_time
 from windvane.runs.sums import SUMS, check_files, check_sums, sums_of
 from windvane.runs.tables import Records, write_table
 from windvane.training.build import check_custom
 from windvane.training.config import RUN_ID, TrainConfig
+
+_MEANS = tuple(
+    name + period
+    for name in ("regret", "regret_over_time", "utility")
+    for period in ("", "_last_quarter")
+)
+"""Entries of a summary with a number per run."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +53,22 @@ class RunMeans:
     last_quarter: np.ndarray
 
 
-def run_means(records: Records, column: str, runs: int, steps: int) -> RunMeans:
-    """Mean of a column of each run in records of `steps` steps."""
+def run_means(
+    records: Records, column: str, runs: int, steps: int, *, over_time: bool = False
+) -> RunMeans:
+    """Mean of a column of each run in records of `steps` steps: over its episodes, or over
+    stretches of time (`windvane.runs.stretches`).
+    """
     late = records["step"] > 0.75 * steps
     masks = [records["run"] == run for run in range(runs)]
-    values = records[column]
+    values, ends = records[column], records["step"]
+
+    def mean(mask: np.ndarray) -> float:
+        return mean_over_time(ends[mask], values[mask]) if over_time else _mean(values[mask])
+
     return RunMeans(
-        np.asarray([_mean(values[mask]) for mask in masks]),
-        np.asarray([_mean(values[mask & late]) for mask in masks]),
+        np.asarray([mean(mask) for mask in masks]),
+        np.asarray([mean(mask & late) for mask in masks]),
     )
 
 
@@ -81,6 +97,14 @@ class Result:
     def regret(self) -> RunMeans:
         """Regret of each run, discounted and scaled; NaN where the optimum is not known."""
         return run_means(self.records, "regret", len(self.config.runs), self.config.steps)
+
+    @property
+    def regret_over_time(self) -> RunMeans:
+        """The same with a mean in which every stretch of 200 steps counts the same, by the mean of
+        the episodes that end in it.
+        """
+        runs, steps = len(self.config.runs), self.config.steps
+        return run_means(self.records, "regret", runs, steps, over_time=True)
 
     @property
     def utility(self) -> RunMeans:
@@ -140,6 +164,8 @@ class Result:
             "episodes": len(self.records["step"]),
             "regret": _plain(self.regret.overall),
             "regret_last_quarter": _plain(self.regret.last_quarter),
+            "regret_over_time": _plain(self.regret_over_time.overall),
+            "regret_over_time_last_quarter": _plain(self.regret_over_time.last_quarter),
             "utility": _plain(self.utility.overall),
             "utility_last_quarter": _plain(self.utility.last_quarter),
             RUN_ID: load_owner(folder).run_id,
@@ -220,8 +246,8 @@ def _check_summary(summary: Any, config: TrainConfig) -> Summary:
         if type(summary.get(name)) is not type(expected) or summary[name] != expected:
             raise InputError(f"its {name} are {shown(summary.get(name))}, not {shown(expected)}")
     require_int("its number of episodes", summary.get("episodes"), 0)
-    for name in ("regret", "regret_last_quarter", "utility", "utility_last_quarter"):
-        values = summary.get(name, [None] * len(names))  # utility came later
+    for name in _MEANS:
+        values = summary.get(name, [None] * len(names))  # some came later
         listed = isinstance(values, list) and len(values) == len(names)
         if not listed or not all(value is None or is_number(value) for value in values):
             raise InputError(f"its {name} must be {len(names)} numbers or null: {shown(values)}")

@@ -14,7 +14,6 @@ import numpy as np
 from windvane.experiments.paper.orderings import VERDICTS, Ordering, counts
 from windvane.experiments.paper.published import Published
 from windvane.experiments.report.statistics import Estimate
-from windvane.experiments.report.summary import STRETCH
 from windvane.experiments.report.tables import (
     PAPER_RUNS,
     UTILITY,
@@ -31,6 +30,7 @@ from windvane.experiments.report.titles import (
 )
 from windvane.replay import REPLAYS
 from windvane.runs.divergence import FACTOR
+from windvane.runs.stretches import STRETCH
 
 _BAND = "the mean over seeds with its 95% band (Student)"
 _CUMULATIVE = (

@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 
 from windvane.errors import LARGEST_COUNT, InputError
-from windvane.experiments.report.summary import POINTS, STRETCH, RunSummary
+from windvane.experiments.report.summary import POINTS, RunSummary
 from windvane.experiments.runs.frames import LARGEST, numbers, to_frame, whole_numbers
 from windvane.runs.divergence import check_loss
 from windvane.runs.records import TOLERANCE
+from windvane.runs.stretches import mean_over_time
 from windvane.training.config import TrainConfig
 
 
@@ -53,18 +54,11 @@ def summarise_run(
         overall_utility=_mean(episodes["utility"]),
         last_utility=_mean(late["utility"]),
         utility_curve=None if np.isnan(utility_curve).all() else utility_curve,
-        overall_over_time=mean_over_time(episodes["step"], episodes["regret"]),
-        last_over_time=mean_over_time(late["step"], late["regret"]),
+        overall_over_time=_over_time(episodes),
+        last_over_time=_over_time(late),
         largest_loss=min(loss.largest, LARGEST),
         loss_limit=min(loss.limit, LARGEST),
     )
-
-
-def mean_over_time(ends: pl.Series, values: pl.Series, each: int = STRETCH) -> float:
-    """The mean over stretches of `each` steps of the means of the episodes that end in them."""
-    stretches = pl.DataFrame({"stretch": (ends - 1) // each, "value": values})
-    means = stretches.group_by("stretch", maintain_order=True).agg(pl.col("value").mean())
-    return _mean(means["value"])
 
 
 def check_episodes(frame: pl.DataFrame, config: TrainConfig) -> None:
@@ -140,6 +134,10 @@ def _windows(episodes: pl.DataFrame, steps: int) -> pl.DataFrame:
     return every.join(means, on="window", how="left", maintain_order="left").with_columns(
         pl.col("regret").fill_null(0.0)
     )
+
+
+def _over_time(episodes: pl.DataFrame) -> float:
+    return mean_over_time(episodes["step"].to_numpy(), episodes["regret"].to_numpy())
 
 
 def _mean(values: pl.Series) -> float:

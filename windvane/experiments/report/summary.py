@@ -15,9 +15,6 @@ from windvane.training.config import TrainConfig
 POINTS = 200
 """Points of a curve: a run's steps are split into as many windows of equal length."""
 
-STRETCH = 200
-"""Steps of a stretch of time: the paper's plots are smoothed by averaging over as many."""
-
 Measure = Literal["regret", "utility"]
 """What a report is about: the regret where the optimum is known, else the scalarised return."""
 
@@ -63,7 +60,7 @@ class RunSummary:
     utility_curve: Float[np.ndarray, " points"] | None = None
     """Mean utility of the episodes that ended in each of the POINTS windows."""
     overall_over_time: float = math.nan
-    """Mean regret in which every stretch of STRETCH steps counts the same, by the mean of the
+    """Mean regret in which every stretch of 200 steps counts the same, by the mean of the
     episodes that end in it; those where none ends do not count."""
     last_over_time: float = math.nan
     """The same of the last quarter of the steps."""
