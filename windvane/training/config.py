@@ -241,12 +241,16 @@ class TrainConfig(Settings):
 
 def with_preset_args(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings, with the preset's arguments of each part that is the preset's own; arguments that
-    are given come on top.
+    are given come on top. Another part gets none of them.
     """
     base, found = PRESETS[preset], dict(settings)
     for part in PARTS:
         name = f"{part}_args"
-        if name in base and name in found and found.get(part, base.get(part)) == base.get(part):
+        if name not in base:
+            continue
+        if found.get(part, base.get(part)) != base.get(part):
+            found.setdefault(name, {})
+        elif name in found:
             found[name] = {**base[name], **Arguments(found[name], name)}
     return found
 

@@ -68,8 +68,10 @@ FAST_DST = FAST | {
 ENVELOPE: dict[str, Any] = {
     "observation": "auto",
     "agent": "envelope",
+    "agent_args": {"distribution": "normal"},
     "replay": "standard",
     "schedule": "random",
+    "schedule_args": {"distribution": "normal"},
     "steps": 100_000,
     "gamma": 0.98,
     "learning_rate": 3e-4,
@@ -95,7 +97,9 @@ ENVELOPE: dict[str, Any] = {
 # Likewise for GPI-LS: without priorities, and without clipping, which a norm has to be named for.
 GPI_LS: dict[str, Any] = ENVELOPE | {
     "agent": "gpi-ls",
+    "agent_args": {},
     "schedule": "chosen",
+    "schedule_args": {},
     "steps": 150_000,
     "clip_norm": 1e6,
     "batch_size": 128,
