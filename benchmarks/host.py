@@ -62,7 +62,8 @@ def envelope_settings(steps: int) -> dict[str, Any]:
     """The preset `envelope`, whose 100,000 steps and what hangs on them are scaled to `steps`."""
     return {
         "replay": "standard", "epsilon_steps": steps // 2, "capacity": steps,
-        "agent_args": {"homotopy_steps": steps // 10}, "evaluate_every": None,
+        "agent_args": {"distribution": "normal", "homotopy_steps": steps // 10},
+        "evaluate_every": None,
     }  # fmt: skip
 
 

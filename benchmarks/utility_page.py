@@ -49,10 +49,7 @@ def write_page(source: Path, out: Path) -> None:
 
 def page(runs: list[dict[str, Any]], figure: str) -> str:
     """The page itself."""
-    machines = sorted({
-        f"{run['processor']}, one core of it, load {run['load_at_start'][0]:.1f} to "
-        f"{max(row['load'][0] for row in run['rows']):.1f}" for run in runs
-    })  # fmt: skip
+    machines = [machine(name, runs) for name in sorted({run["processor"] for run in runs})]
     versions = sorted({f"{name} {what}" for run in runs for name, what in run["versions"].items()})
     parts = [TITLE, f"Machine: {'; '.join(machines)}. Versions: {', '.join(versions)}."]
     parts.append(f"![Share of the optimum against seconds of training]({figure})")
@@ -70,6 +67,17 @@ def page(runs: list[dict[str, Any]], figure: str) -> str:
         parts.append(table(heads, [_row(name, found) for name, found in here.items()]))
         parts.append(verdict(here))
     return "\n\n".join(parts) + "\n"
+
+
+def machine(processor: str, runs: list[dict[str, Any]]) -> str:
+    """A kind of processor, and how busy its machine was while it was used."""
+    loads = [
+        load
+        for run in runs
+        if run["processor"] == processor
+        for load in (run["load_at_start"][0], *(row["load"][0] for row in run["rows"]))
+    ]
+    return f"{processor}, one core of it, load {min(loads):.1f} to {max(loads):.1f}"
 
 
 def missing(runs: list[dict[str, Any]]) -> list[str]:

@@ -21,7 +21,7 @@ LAYERS = (
         "archives",
         "figure_style",
     },
-    {"policy_files"},
+    {"policy_files", "kernels"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},

@@ -218,10 +218,31 @@ def test_features_are_scaled_to_their_bounds() -> None:
     assert np.array_equal(encoder(corners), [[0, 0], [1, 1], [1, 0]])
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"depth": 0}, {"encoder_depth": -1}])
-def test_sizes_are_positive(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="must be a whole number of at least 1"):
+@pytest.mark.parametrize(
+    ("wrong", "least"), [({"width": 0}, 1), ({"depth": 0}, 1), ({"encoder_depth": -1}, 0)]
+)
+def test_sizes_are_positive(wrong: dict[str, int], least: int) -> None:
+    with pytest.raises(InputError, match=f"must be a whole number of at least {least}"):
         Architecture(**wrong)
+
+
+@pytest.mark.parametrize("observation", ["scaled", "categories"])
+def test_without_an_encoder_the_head_is_given_the_observation(observation: str) -> None:
+    frame = FrameSpec((2,), "float32", (-1.0, -1.0), (1.0, 1.0))
+    if observation == "categories":
+        frame = FrameSpec((2,), "int32", categories=(3, 2))
+    spec = EnvSpec(4, ("a", "b", "c"), frame)
+    architecture = Architecture(width=8, depth=2, encoder_depth=0, dueling=False)
+    network = architecture.build(spec, 3, True, KEY)
+    weights = jnp.asarray([0.2, 0.3, 0.5])
+    seen = jnp.asarray([0, 1], frame.dtype)
+    expected = {"scaled": [0.5, 1.0], "categories": [1.0, 0.0, 0.0, 0.0, 1.0]}[observation]
+    assert network.encoder.width == len(expected)
+    head = network.head
+    x = np.asarray(expected) @ np.asarray(head.features.kernel) + weights @ head.weights
+    x = np.where(x >= 0, x, 0.01 * x) @ np.asarray(head.layers[0].kernel)
+    q = np.where(x >= 0, x, 0.01 * x) @ np.asarray(head.values.kernel)
+    np.testing.assert_allclose(network(seen, weights), q.reshape(4, 3), rtol=1e-5, atol=1e-6)
 
 
 def test_an_unknown_precision_is_refused() -> None:

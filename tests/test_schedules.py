@@ -15,6 +15,7 @@ from windvane.schedules import (
     OneOf,
     RandomWeights,
     RegularChanges,
+    ScheduleSetup,
     SparseChanges,
     WeightSchedule,
     WeightSequence,
@@ -153,6 +154,15 @@ def test_sparse_changes_wait_for_an_episode_to_begin():
 
 
 # --- RandomWeights
+
+
+def test_random_weights_may_be_drawn_from_another_distribution() -> None:
+    key, episode = jax.random.key(4), jnp.asarray(3)
+    drawn = RandomWeights(3, "normal").weights(key, episode, episode)
+    sizes = jnp.abs(jax.random.normal(jax.random.fold_in(key, 3), (3,)))
+    np.testing.assert_allclose(drawn, sizes / sizes.sum(), rtol=1e-6)
+    with pytest.raises(InputError, match="unknown distribution of weights 'flat'"):
+        RandomWeights.build(ScheduleSetup(3, 100, 10), "flat")
 
 
 def test_random_weights_are_new_in_every_episode_and_at_no_other_time():

@@ -116,3 +116,14 @@ def test_sampled_weights_are_uniform_on_the_simplex(objectives):
 
 def test_one_objective_has_weight_one():
     assert sample_weights(jax.random.key(0), 1) == 1.0
+
+
+@pytest.mark.parametrize("objectives", [2, 3, 6])
+def test_absolute_normal_numbers_are_shared_out(objectives):
+    count = 20_000
+    keys = jax.random.split(jax.random.key(8), count)
+    drawn = np.asarray(jax.vmap(lambda k: sample_weights(k, objectives, "normal"))(keys), float)
+    np.testing.assert_allclose(drawn.sum(1), 1, atol=1e-6)
+    # The ratio of two absolute normal numbers is an absolute Cauchy number.
+    ratio = drawn[:, 0] / drawn[:, 1]
+    assert stats.kstest(ratio, lambda x: 2 / np.pi * np.arctan(x)).pvalue > 1e-4

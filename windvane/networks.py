@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num, UInt8
 
-from windvane.errors import InputError, choose, require_positive_int
+from windvane import kernels
+from windvane.errors import InputError, choose, require_int, require_positive_int
 from windvane.spec import SMALLEST_IMAGE, EnvSpec, FrameSpec
 
 Precision = Literal["float32", "bfloat16"]
@@ -127,8 +128,12 @@ class FrameEncoder(eqx.Module):
 
     def __call__(self, frames: UInt8[Array, "n height width channels"]) -> Num[Array, "n features"]:
         """Features of each frame."""
-        x = frames.astype(self.precision) / jnp.asarray(255, self.precision)
-        for stage in self.stages:
+        first, *others = self.stages
+        if kernel := kernels.first_stage(frames.shape, self.precision, SLOPE):
+            x = kernel(frames, first.kernel, first.bias)
+        else:
+            x = first(frames.astype(self.precision) / jnp.asarray(255, self.precision))
+        for stage in others:
             x = stage(x)
         return activate(self.dense(x.reshape(x.shape[0], -1)), self.layer_norm)
 
@@ -206,8 +211,8 @@ max_pool.defvjp(_max_pool_forward, _max_pool_backward)
 
 
 class FeatureEncoder(eqx.Module):
-    """Dense layers on a vector. Entries with bounds are scaled to [0, 1] first, entries without are
-    squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
+    """Dense layers on a vector, perhaps none. Entries with bounds are scaled to [0, 1] first,
+    entries without are squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
     """
 
     low: tuple[float, ...] = eqx.field(static=True)
@@ -228,7 +233,8 @@ class FeatureEncoder(eqx.Module):
     ) -> "FeatureEncoder":
         """An encoder with random weights."""
         sizes = [sum(frame.categories) or frame.shape[0]] + [width] * depth
-        pairs = zip(jax.random.split(key, depth), sizes[:-1], sizes[1:], strict=True)
+        keys = jax.random.split(key, depth) if depth else ()
+        pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
         layers = tuple(Dense.make(k, inputs, outputs) for k, inputs, outputs in pairs)
         return FeatureEncoder(
             frame.low, frame.high, layers, precision, frame.categories, layer_norm
@@ -242,6 +248,8 @@ class FeatureEncoder(eqx.Module):
     @property
     def width(self) -> int:
         """Number of features per frame."""
+        if not self.layers:
+            return sum(self.categories) or len(self.low)
         return self.layers[-1].bias.shape[0]
 
     def __call__(self, features: Num[Array, "n entries"]) -> Num[Array, "n width"]:
@@ -411,11 +419,13 @@ class QNetwork(eqx.Module):
     head: DuelingHead | PlainHead
     stack: int = eqx.field(static=True)
 
+    @jax.named_scope("encoder")
     def encode(self, frames: Num[Array, "k n *frame"]) -> Num[Array, "k n width"]:
         """Features of each of k frames of n observations."""
         k, n, *frame = frames.shape
         return self.encoder(frames.reshape(k * n, *frame)).reshape(k, n, -1)
 
+    @jax.named_scope("head")
     def q_values(
         self, features: Num[Array, "stack n width"], weights: Float[Array, "n m objectives"]
     ) -> Float[Array, "n m actions outputs"]:
@@ -452,7 +462,8 @@ class Architecture(eqx.Module):
     depth: int = eqx.field(static=True, default=3)
     """Layers of each stream of the head."""
     encoder_depth: int = eqx.field(static=True, default=1)
-    """Dense layers that encode features; frames have one after their convolutions."""
+    """Dense layers that encode features before the weights join them; frames have one after their
+    convolutions."""
     precision: Precision = eqx.field(static=True, default="float32")
     """What products are computed in; parameters are always float32."""
     dueling: bool = eqx.field(static=True, default=True)
@@ -463,7 +474,7 @@ class Architecture(eqx.Module):
     def __check_init__(self) -> None:
         require_positive_int("the width of a network", self.width)
         require_positive_int("the depth of a network's head", self.depth)
-        require_positive_int("the depth of a feature encoder", self.encoder_depth)
+        require_int("the depth of a feature encoder", self.encoder_depth, 0)
         choose("precision", self.precision, get_args(Precision))
 
     def build(
@@ -483,7 +494,7 @@ class Architecture(eqx.Module):
         conditions = spec.num_objectives if conditioned else 0
         make = DuelingHead.make if self.dueling else PlainHead.make
         head = make(
-            head_key, spec.stack * self.width, self.width, self.depth, spec.num_actions, outputs,
+            head_key, spec.stack * encoder.width, self.width, self.depth, spec.num_actions, outputs,
             conditions, self.layer_norm,
         )  # fmt: skip
         return QNetwork(encoder, head, spec.stack)

@@ -27,7 +27,12 @@ from windvane.errors import (
     shown,
 )
 from windvane.registry import Entry, Registry
-from windvane.weights import check_weight_rows, check_weights, sample_weights
+from windvane.weights import (
+    WeightDistribution,
+    check_weight_rows,
+    check_weights,
+    sample_weights,
+)
 
 LIVE = "live:"
 """Prefix of a schedule that watches a file (see `live`)."""
@@ -130,25 +135,28 @@ class RegularChanges(WeightSchedule):
 
 @final
 class RandomWeights(WeightSchedule):
-    """New weights from Dirichlet(1) for every episode."""
+    """New weights for every episode, by default from Dirichlet(1)."""
 
     num_objectives: int = eqx.field(static=True)
+    distribution: WeightDistribution = eqx.field(static=True)
 
-    def __init__(self, num_objectives: int):
-        """Prepare weights for so many objectives."""
+    def __init__(self, num_objectives: int, distribution: WeightDistribution = "uniform"):
+        """Prepare weights for so many objectives, from what `sample_weights` offers."""
         self.num_objectives = require_positive_int("the number of objectives", num_objectives)
+        choose("distribution of weights", distribution, get_args(WeightDistribution))
+        self.distribution = distribution
 
     @staticmethod
-    def build(setup: ScheduleSetup) -> "RandomWeights":
+    def build(setup: ScheduleSetup, distribution: Any = "uniform") -> "RandomWeights":
         """For the registry."""
-        return RandomWeights(setup.num_objectives)
+        return RandomWeights(setup.num_objectives, distribution)
 
     def weights(
         self, key: Key[Array, ""], episode: Counter, step: Counter
     ) -> Float[Array, " objectives"]:
         """Draw number `episode`."""
         del step
-        return _target(key, _as_int32(episode), self.num_objectives)
+        return _target(key, _as_int32(episode), self.num_objectives, self.distribution)
 
 
 @final
@@ -295,9 +303,12 @@ class WeightSequence(WeightSchedule):
 
 
 def _target(
-    key: Key[Array, ""], index: Int[Array, ""], num_objectives: int
+    key: Key[Array, ""],
+    index: Int[Array, ""],
+    num_objectives: int,
+    distribution: WeightDistribution = "uniform",
 ) -> Float[Array, " objectives"]:
-    return sample_weights(jax.random.fold_in(key, index), num_objectives)
+    return sample_weights(jax.random.fold_in(key, index), num_objectives, distribution)
 
 
 def _as_int32(counter: Counter) -> Int[Array, ""]:

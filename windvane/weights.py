@@ -4,7 +4,7 @@ What may not live here: how weights change (see `schedules`), or anything about 
 """
 
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,8 @@ from jaxtyping import Array, Float, Key
 
 from windvane.errors import InputError, require_positive_int, shown
 
+WeightDistribution = Literal["uniform", "normal"]
+"""What random weights are drawn from; see `sample_weights`."""
 SUM_TOLERANCE = 1e-4
 """How far from 1 the sum of given weights may lie: room for a few printed digits."""
 
@@ -36,12 +38,18 @@ def parse_weights(text: str, num_objectives: int | None = None) -> Float[np.ndar
     return check_weights(weights, num_objectives)
 
 
-def sample_weights(key: Key[Array, ""], num_objectives: int) -> Float[Array, " objectives"]:
-    """Draw from Dirichlet(1), the uniform distribution on the simplex.
+def sample_weights(
+    key: Key[Array, ""], num_objectives: int, distribution: WeightDistribution = "uniform"
+) -> Float[Array, " objectives"]:
+    """Draw weights from Dirichlet(1), the uniform distribution on the simplex, or with "normal" as
+    absolute values of normal numbers divided by their sum, which are more often in the middle.
 
-    Independent exponentials divided by their sum have that distribution, and unlike a rejection
-    sampler they need no loop under `jax.vmap`.
+    Independent exponentials divided by their sum are uniform, and unlike a rejection sampler they
+    need no loop under `jax.vmap`.
     """
+    if distribution == "normal":
+        sizes = jnp.abs(jax.random.normal(key, (num_objectives,)))
+        return sizes / sizes.sum()
     # A uniform draw of 0 would give infinity and one of 1 could make all exponentials 0: the lower
     # bound excludes the first, and `uniform` itself the second.
     smallest = float(np.finfo(np.float32).tiny)

@@ -284,3 +284,13 @@ def test_bad_files(
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         TrainConfig.load(tmp_path / "none.json")
+
+
+def test_a_presets_arguments_are_for_its_own_parts() -> None:
+    assert TrainConfig.preset("envelope").schedule_args == Arguments({"distribution": "normal"})
+    other = TrainConfig.preset("envelope", agent="cn", schedule="sparse")
+    assert other.agent_args == other.schedule_args == Arguments({})
+    more = TrainConfig.preset("envelope", agent_args={"num_weights": 2})
+    assert more.agent_args == Arguments({"distribution": "normal", "num_weights": 2})
+    given = TrainConfig.preset("envelope", schedule="sparse", schedule_args={"every": 7})
+    assert given.schedule_args == Arguments({"every": 7})

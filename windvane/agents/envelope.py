@@ -5,7 +5,7 @@ that what was learned for some weights helps others at once. The loss begins as 
 which is smooth but blind to the weights, and ends as that of scalarised values.
 """
 
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Literal, final, get_args
 
 import equinox as eqx
 import jax
@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from windvane.agents.core import Agent, WeightHistory
-from windvane.errors import LARGEST_COUNT, require_positive_int
-from windvane.weights import sample_weights
+from windvane.errors import LARGEST_COUNT, choose, require_positive_int
+from windvane.weights import WeightDistribution, sample_weights
 
 
 @final
@@ -25,12 +25,15 @@ class Envelope(Agent):
     """Weight vectors that all transitions of a batch are trained on."""
     homotopy_steps: int = 10_000
     """Steps in which the loss moves from that of vectors to that of scalarised values."""
+    distribution: WeightDistribution = eqx.field(static=True, default="uniform")
+    """What these weight vectors are drawn from; see `sample_weights`."""
     conditioned: ClassVar[bool] = True
     optimiser: ClassVar[Literal["sgd", "adam"]] = "adam"
     loss_power: ClassVar[Literal[1, 2]] = 2
 
     def __check_init__(self) -> None:
         require_positive_int("num_weights", self.num_weights, 1024)
+        choose("distribution of weights", self.distribution, get_args(WeightDistribution))
         if not isinstance(self.homotopy_steps, jax.Array):
             require_positive_int("homotopy_steps", self.homotopy_steps, LARGEST_COUNT)
 
@@ -41,10 +44,10 @@ class Envelope(Agent):
         key: Key[Array, ""],
         number: int,
     ) -> Float[Array, "n m objectives"]:
-        """Uniform draws from the simplex, the same for all transitions."""
+        """Random weights, the same for all transitions."""
         del history
         keys, objectives = jax.random.split(key, self.num_weights), active.shape[1]
-        drawn = jax.vmap(lambda one: sample_weights(one, objectives))(keys)
+        drawn = jax.vmap(lambda one: sample_weights(one, objectives, self.distribution))(keys)
         return jnp.broadcast_to(drawn, (number, *drawn.shape))
 
     def targets(

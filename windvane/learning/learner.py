@@ -202,12 +202,15 @@ class Learner(eqx.Module):
         sample_key, weights_key = jax.random.split(step_key(state.key, 1, step))
         h = self.hyperparameters
         newest = min(h.update_interval if newest is None else newest, h.batch_size)
-        sampled = self.replay.sample(state.replay, sample_key, h.batch_size, newest)
+        with jax.named_scope("sample"):
+            sampled = self.replay.sample(state.replay, sample_key, h.batch_size, newest)
         rows = sampled.transitions
         past = self.agent.past_weights(state.networks, state.history)
         weights = self.agent.training_weights(state.active_weights, past, weights_key, h.batch_size)
+        with jax.named_scope("frames"):
+            frames = jax.vmap(self.codec.frames, out_axes=1)(rows)
         batch = TransitionBatch(
-            frames=jax.vmap(self.codec.frames, out_axes=1)(rows),
+            frames=frames,
             actions=rows.action.astype(int),
             rewards=rows.reward,
             terminated=rows.terminated,
@@ -215,15 +218,17 @@ class Learner(eqx.Module):
         )
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, info = grad(state.online, state.target, batch, weights, jnp.asarray(h.gamma))
-        flat, unravel = ravel(gradient)
-        updates, optimiser = self.optimiser.update(flat, state.optimiser)
-        online = eqx.apply_updates(state.online, unravel(updates))
-        # A run that diverged stays as it was, and parallel runs continue. Where the gradient's norm
-        # is finite, so is all that is made of it.
-        failed = state.failed | ~jnp.isfinite(info.loss + optax.tree.norm(flat))
-        kept = where(failed, (state.online, state.optimiser), (online, optimiser))
+        with jax.named_scope("optimiser"):
+            flat, unravel = ravel(gradient)
+            updates, optimiser = self.optimiser.update(flat, state.optimiser)
+            online = eqx.apply_updates(state.online, unravel(updates))
+            # A run that diverged stays as it was, and parallel runs continue. Where the gradient's
+            # norm is finite, so is all that is made of it.
+            failed = state.failed | ~jnp.isfinite(info.loss + optax.tree.norm(flat))
+            kept = where(failed, (state.online, state.optimiser), (online, optimiser))
         td_errors = jnp.where(failed, 0.0, info.td_errors)
-        replay = self.replay.update_priorities(state.replay, sampled.indices, td_errors)
+        with jax.named_scope("priorities"):
+            replay = self.replay.update_priorities(state.replay, sampled.indices, td_errors)
         if self.averaging:
             updates = (step - h.learning_starts) // h.update_interval
             average = moving_average(state.average, kept[0], h.average_decay, updates)

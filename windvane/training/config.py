@@ -75,8 +75,8 @@ class TrainConfig(Settings):
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
                 self._set(name, require_int(name, value, 1, most))
-        self._set("one_hot", require_int("one_hot", self.one_hot, 0, 65_536))
-        self._set("rollout", require_int("rollout", self.rollout, 0, 65_536))
+        for name, most in _WHOLE_OR_0.items():
+            self._set(name, require_int(name, getattr(self, name), 0, most))
         for name, allowed in _NUMBERS.items():
             self._set(name, allowed.check(name, getattr(self, name)))
         self._set("seeds", _check_seeds(self.seeds))
@@ -241,12 +241,16 @@ class TrainConfig(Settings):
 
 def with_preset_args(preset: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Settings, with the preset's arguments of each part that is the preset's own; arguments that
-    are given come on top.
+    are given come on top. Another part gets none of them.
     """
     base, found = PRESETS[preset], dict(settings)
     for part in PARTS:
         name = f"{part}_args"
-        if name in base and name in found and found.get(part, base.get(part)) == base.get(part):
+        if name not in base:
+            continue
+        if found.get(part, base.get(part)) != base.get(part):
+            found.setdefault(name, {})
+        elif name in found:
             found[name] = {**base[name], **Arguments(found[name], name)}
     return found
 
@@ -320,8 +324,9 @@ _WHOLE = dict.fromkeys(
     LARGEST_COUNT,
 ) | {
     "batch_size": 65_536, "weight_history_size": 2**24, "capacity": 2**27, "width": 16_384,
-    "depth": 64, "encoder_depth": 64, "num_envs": 65_536, "frame_stack": 64, "frame_size": 1_024,
+    "depth": 64, "num_envs": 65_536, "frame_stack": 64, "frame_size": 1_024,
 }  # fmt: skip
+_WHOLE_OR_0 = {"one_hot": 65_536, "rollout": 65_536, "encoder_depth": 64}
 _POSITIVE, _SHARE = _Range(0, 1e30, open_low=True), _Range(0, 1)
 _NUMBERS = {
     "gamma": _Range(0, 1, open_low=True),

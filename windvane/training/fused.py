@@ -92,8 +92,10 @@ class FusedDriver(eqx.Module):
     ) -> tuple[RunState, StepInfo]:
         """Act once, and observe what comes of it."""
         learner, h = run.learner, self.learner.hyperparameters
-        action = self.learner.act(learner, run.episode.state, step, draws)
-        episode, transition = step_autoreset(self.env, run.episode, action, draws.env_key)
+        with jax.named_scope("act"):
+            action = self.learner.act(learner, run.episode.state, step, draws)
+        with jax.named_scope("environment"):
+            episode, transition = step_autoreset(self.env, run.episode, action, draws.env_key)
         ended, time, weights = transition.ended, run.episode.time, learner.active_weights[0]
         reward = transition.reward * h.reward_scale
         returns = run.returns + h.gamma ** time.astype(jnp.float32) * reward
@@ -101,8 +103,10 @@ class FusedDriver(eqx.Module):
         episodes = run.episodes + ended.astype(int)
         following = self.weights(run.schedule, learner.key, episodes, step + 1)
         following = jnp.where(ended | self.schedule.changes_within_episodes, following, weights)
+        with jax.named_scope("observe"):
+            learner = self.learner.observe(learner, transition, episode.state, following, draws)
         run = RunState(
-            learner=self.learner.observe(learner, transition, episode.state, following, draws),
+            learner=learner,
             episode=episode,
             episodes=episodes,
             schedule=run.schedule,

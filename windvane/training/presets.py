@@ -64,12 +64,14 @@ FAST_DST = FAST | {
 }
 
 # What MO-Gymnasium's Minecart is trained with in morl-baselines 1.3.0. Its network has four hidden
-# layers in all: one that encodes features, and three.
+# layers, the first of which is given both features and weights.
 ENVELOPE: dict[str, Any] = {
     "observation": "auto",
     "agent": "envelope",
+    "agent_args": {"distribution": "normal"},
     "replay": "standard",
     "schedule": "random",
+    "schedule_args": {"distribution": "normal"},
     "steps": 100_000,
     "gamma": 0.98,
     "learning_rate": 3e-4,
@@ -82,8 +84,8 @@ ENVELOPE: dict[str, Any] = {
     "target_interval": 1_000,
     "learning_starts": 100,
     "width": 256,
-    "depth": 3,
-    "encoder_depth": 1,
+    "depth": 4,
+    "encoder_depth": 0,
     "dueling": False,
     "capacity": 100_000,
     "adam_epsilon": 1e-8,
@@ -95,11 +97,15 @@ ENVELOPE: dict[str, Any] = {
 # Likewise for GPI-LS: without priorities, and without clipping, which a norm has to be named for.
 GPI_LS: dict[str, Any] = ENVELOPE | {
     "agent": "gpi-ls",
+    "agent_args": {},
     "schedule": "chosen",
+    "schedule_args": {},
     "steps": 150_000,
     "clip_norm": 1e6,
     "batch_size": 128,
     "target_interval": 200,
+    "depth": 3,
+    "encoder_depth": 1,
     "layer_norm": True,
     "capacity": 200_000,
     "priority_exponent": 0.0,

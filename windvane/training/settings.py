@@ -90,7 +90,7 @@ class NetworkSettings:
     depth: int = 3
     """Layers in each stream of the dueling head."""
     encoder_depth: int = 1
-    """Dense layers that encode features."""
+    """Dense layers that encode features before the weights join them; 0 for none."""
     precision: PrecisionName = "auto"
     """Data type of matrix products; auto is bfloat16 on an accelerator, else float32."""
     dueling: bool = True
