@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune check-intervals oracle-data oracle-check study-dst study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-finetune  a policy trained in advance, frozen and fine-tuned in other mines, into results/finetune.md"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
+	@echo "make check-intervals  how often intervals hold the true mean, by simulation, into results/intervals.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
 	@echo "make study-minecart  what regrets on Minecart are made of, into results/minecart-study.md"
 	@echo "make lint    ruff alone; make format mends what it can"
@@ -145,6 +146,10 @@ oracle-data: $(STAMP)
 
 oracle-check: $(STAMP)
 	$(BIN)/python -m scripts.check_oracle
+
+# A minute or two; no training.
+check-intervals: $(STAMP)
+	$(BIN)/python -m scripts.check_intervals
 
 study-dst: $(STAMP)
 	$(BIN)/python -m scripts.study_dst

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.replay import table
+from windvane.experiments.report.palette import colour
+from windvane.figure_style import End, describe, label_ends, new_figure, styled
+from windvane.plots import save
 
 SHARES = (0.90, 0.95, 0.99)
 NAMES = {
@@ -17,11 +20,13 @@ NAMES = {
     "morl-envelope": "morl-baselines Envelope",
     "morl-gpi-ls": "morl-baselines GPI-LS",
 }
-# Okabe and Ito's colours, which the colour-blind can tell apart; peers are dashed, too.
+# Agents have the colours that they have in reports; peers are dashed, too.
 COLOURS = {
-    "fast": "#D55E00", "cn-der": "#E69F00", "envelope": "#0072B2", "gpi-ls": "#009E73",
-    "morl-envelope": "#0072B2", "morl-gpi-ls": "#009E73",
-}  # fmt: skip
+    name: colour({"fast": "pqn", "cn-der": "cn"}.get(name, name.removeprefix("morl-")))
+    for name in NAMES
+}
+PANEL = 1.1
+"""Inches: the height of a panel."""
 PEERS = tuple(name for name in NAMES if name.startswith("morl-"))
 ORDER = ("minecart-v0", "deep-sea-treasure-v0", "four-room-v0", "fruit-tree-v0")
 
@@ -153,39 +158,42 @@ def _cell(runs: list[dict[str, Any]], share: float, clock: str = "seconds") -> s
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
-    """One small picture per environment, the mean over seeds; lines bear their names."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    """One small panel per environment, the mean over seeds; lines bear their names."""
     envs = [name for name in ORDER if any(run["env"] == name for run in runs)]
-    rows = -(-len(envs) // 2)
-    figure, axes = plt.subplots(
-        rows, 2, figsize=(11, 3.6 * rows), squeeze=False, layout="constrained"
-    )
-    for axis in axes.flat[len(envs) :]:
-        axis.set_visible(False)
-    for axis, env in zip(axes.flat, envs, strict=False):
-        ends = {}
-        for name in NAMES:
-            here = [run for run in runs if (run["env"], run["agent"]) == (env, name)]
-            if here:
-                times, shares = mean_curve(here)
-                style = "--" if name in PEERS else "-"
-                axis.plot(times, np.maximum(shares, 0), style, color=COLOURS[name], lw=1.8)
-                ends[name] = (times[-1], float(np.clip(shares[-1], 0, 1)))
-        _label(axis, ends)
-        axis.set(xscale="log", ylim=(0, 1.04), title=env, xlabel="seconds of training")
-        axis.set_ylabel("share of the optimum")
-        axis.axhline(1, color="0.8", lw=0.8, zorder=0)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("")
-        low, high = axis.get_xlim()
-        axis.set_xlim(low, high * (high / low) ** 0.45)  # room for the names
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    with styled():
+        figure = new_figure(PANEL * len(envs) + 0.4)
+        first = None
+        panels = []
+        for index, env in enumerate(envs):
+            axes = figure.add_subplot(len(envs), 1, index + 1, sharex=first)
+            first = first or axes
+            ends = []
+            for name in NAMES:
+                here = [run for run in runs if (run["env"], run["agent"]) == (env, name)]
+                if here:
+                    times, shares = mean_curve(here)
+                    style, shade = "--" if name in PEERS else "-", COLOURS[name]
+                    axes.plot(times, np.maximum(shares, 0), style, color=shade)
+                    height = float(np.clip(shares[-1], 0, 1))
+                    short = NAMES[name].replace("`", "").partition(" ")[2]
+                    ends.append(End(times[-1], height, short, shade))
+            axes.set(xscale="log", ylim=(0, 1.04))
+            axes.set_title(env.removesuffix("-v0").replace("-", " "), loc="left", weight="bold")
+            axes.axhline(1, color="0.8", lw=0.6, zorder=0)
+            axes.xaxis.set_major_formatter("{x:,g}")
+            axes.xaxis.set_minor_formatter("")
+            axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+            axes.tick_params(labelbottom=index == len(envs) - 1)
+            panels.append((axes, ends))
+        for axes, ends in panels:
+            label_ends(axes, ends, 0.75 * PANEL)
+        figure.supylabel("utility, of the optimum")
+        describe(
+            figure,
+            "seconds of training",
+            "Solid: Windvane, dashed: morl-baselines. Means over seeds.",
+        )
+    save(figure, path)
 
 
 def mean_curve(runs: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
@@ -197,24 +205,6 @@ def mean_curve(runs: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     moments = np.unique(np.concatenate([times for times, _ in curves]))
     shares = np.mean([np.interp(moments, *curve) for curve in curves], axis=0)
     return np.exp(moments), shares
-
-
-def _label(axis: Any, ends: dict[str, tuple[float, float]]) -> None:
-    """Names beside the lines' ends, none upon another."""
-    gap, right = 0.075, max((time for time, _ in ends.values()), default=1.0)
-    names = sorted(ends, key=lambda name: ends[name][1])
-    heights = [ends[name][1] for name in names]
-    for index in range(len(names) - 1, 0, -1):  # downwards
-        heights[index - 1] = min(heights[index - 1], heights[index] - gap)
-    for index in range(len(names)):  # and up again from the bottom
-        heights[index] = max(heights[index], gap * (index + 0.4))
-    for name, height in zip(names, heights, strict=True):
-        time, share = ends[name]
-        axis.annotate(
-            NAMES[name].replace("`", ""), (time, share), xytext=(right * 1.15, height),
-            textcoords="data", fontsize=8, color=COLOURS[name], va="center",
-            arrowprops={"arrowstyle": "-", "color": COLOURS[name], "lw": 0.4, "alpha": 0.5},
-        )  # fmt: skip
 
 
 TITLE = """\

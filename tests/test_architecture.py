@@ -10,7 +10,17 @@ ROOT = Path(windvane.__file__).parent
 LAYERS = (
     {"version"},
     {"errors"},
-    {"files", "machine", "progress", "registry", "fingerprint", "packing", "batching", "archives"},
+    {
+        "files",
+        "machine",
+        "progress",
+        "registry",
+        "fingerprint",
+        "packing",
+        "batching",
+        "archives",
+        "figure_style",
+    },
     {"policy_files", "kernels"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},

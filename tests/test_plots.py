@@ -56,6 +56,56 @@ def test_a_film_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         rendering.film(env, plan, jax.random.key(5), 50, 24)
 
 
+CAPTION = rendering.Caption(3, ("treasure", "time"), (0.25, 0.75), (5.0, -3.0))
+
+
+def caption_of(caption: rendering.Caption, height: int = 48) -> np.ndarray:
+    """What is written below a grey frame."""
+    frame = np.full((1, height, height, 3), 128, np.uint8)
+    (picture,) = rendering.with_captions(frame, [caption])
+    assert (picture[:height] == 128).any()
+    return picture[height:]
+
+
+def test_a_caption_has_the_step_the_weights_and_the_return() -> None:
+    whole = caption_of(CAPTION)
+    for changes in ({"step": 4}, {"returns": (5.0, -4.0)}, {"weights": (0.26, 0.74)}):
+        assert not np.array_equal(caption_of(CAPTION._replace(**changes)), whole)
+    assert not np.array_equal(caption_of(CAPTION._replace(objectives=("gold", "time"))), whole)
+    bars = (whole == rendering._BAR).all(-1).sum(1)
+    first, second = sorted(set(bars.tolist()) - {0})
+    assert (second - 1) / (first - 1) == pytest.approx(3, rel=0.2)  # as the weights
+    assert not (caption_of(CAPTION._replace(weights=None)) == rendering._BAR).all(-1).any()
+
+
+def test_captions_grow_with_the_picture_and_long_names_are_cut() -> None:
+    small, large = caption_of(CAPTION), caption_of(CAPTION, 480)
+    assert large.shape[0] > 1.5 * small.shape[0]
+    assert (small.shape[1], large.shape[1]) == (200, 480)
+    long = CAPTION._replace(objectives=("n" * 100, "n" * 99))
+    names = caption_of(long)[16:, : int(0.3 * 200)]
+    assert (names < 128).all(-1).sum() > 20
+    bars = (caption_of(long) == rendering._BAR).all(-1)
+    assert np.array_equal(bars, (small == rendering._BAR).all(-1))  # nothing is written over them
+
+
+def test_a_comparison_has_few_lines_and_the_first_training_in_every_panel() -> None:
+    records = {
+        "step": np.tile([1, 2], 2), "run": np.repeat([0, 1], 2), "regret": np.arange(4.0),
+    }  # fmt: skip
+    few, many = ({f"training {n}": records for n in range(number)} for number in (4, 9))
+    for draw in (plots.cumulative_regret, lambda runs: plots.mean_curves(runs, "regret")):
+        [axes] = draw(few).axes
+        assert [text.get_text() for text in axes.texts] == list(few)
+        panels = draw(many).axes
+        assert [len(axes.lines) for axes in panels] == [4, 4, 3]
+        assert all(axes.texts[0].get_text() == "training 0" for axes in panels)
+        assert len({axes.get_ylim() for axes in panels}) == 1
+        assert "Bands: one standard error" in draw(many).get_supxlabel()
+    figure = plots.cumulative_regret(few, dict.fromkeys(few, "#123456"))
+    assert {line.get_color() for line in figure.axes[0].lines} == {"#123456"}
+
+
 def test_names_may_hold_anything(tmp_path: Path) -> None:
     name = "a $\\frac$ l\udcc3\udca4ufe"
     records = {"step": np.asarray([1, 2]), "run": np.zeros(2, int), "regret": np.ones(2)}

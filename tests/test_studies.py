@@ -100,6 +100,19 @@ def test_all_means_of_one_regret_are_that_regret() -> None:
     np.testing.assert_allclose(run_means(kept, total), 0.3)
 
 
+def test_reports_take_the_same_means(trained: Result) -> None:
+    for number, run in enumerate(trained.config.runs):
+        mine = {
+            name: column[trained.records["run"] == number]
+            for name, column in trained.records.items()
+        }
+        found, means = summarise_run(run, mine, False, {}), run_means(mine, trained.config.steps)
+        assert (found.overall, found.last) == pytest.approx(means[0], nan_ok=True)
+        over_time = found.overall_over_time, found.last_over_time
+        assert over_time == pytest.approx(means[-2], nan_ok=True)
+        assert over_time[0] != pytest.approx(found.overall)
+
+
 def test_early_long_episodes_count_by_their_steps() -> None:
     lengths = np.concatenate([np.full(500, 1000), np.full(20_000, 25)])
     records = {

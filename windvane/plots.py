@@ -4,14 +4,17 @@ Those that are in the paper, too, name its figure.
 """
 
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from windvane.envs.deep_sea_treasure import DeepSeaTreasure
 from windvane.envs.deep_sea_treasure_drawing import drawable
@@ -19,6 +22,20 @@ from windvane.envs.environment import Environment, require_renderable
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_drawing import to_picture
 from windvane.errors import choose
+from windvane.figure_style import (
+    BAND_ALPHA,
+    COLOURS,
+    COLUMN,
+    GREY,
+    MOST_LINES,
+    End,
+    describe,
+    format_steps,
+    label_ends,
+    new_figure,
+    short_label,
+    styled,
+)
 from windvane.files import atomic_write, make_folder
 from windvane.oracle import CoverageSet
 from windvane.oracle.minecart_trips import mine_name
@@ -30,6 +47,10 @@ MAX_SIDE = 2**15
 """In pixels; matplotlib draws no more than twice that."""
 LONGEST = 3_600
 """Pixels of the longer side of a map."""
+MAX_LABEL = 36
+"""Characters of a training's name beside its line."""
+MOST_NAMES = 24
+"""Fronts that a legend names."""
 
 
 def save(figure: Figure, path: Path) -> Path:
@@ -46,12 +67,9 @@ def _dots(figure: Figure) -> float:
     """Dots per inch at which a figure has no more pixels than are allowed."""
     inches = figure.get_tightbbox()
     width, height = max(inches.width, 0.1), max(inches.height, 0.1)
-    return min(DPI, (MAX_PIXELS / (width * height)) ** 0.5, MAX_SIDE / max(width, height))
-
-
-def as_label(name: str) -> str:
-    """A name as matplotlib can draw it: as text, and with dollars that begin no formula."""
-    return name.encode("utf-8", "replace").decode().replace("$", r"\$")
+    return min(
+        max(DPI, figure.dpi), (MAX_PIXELS / (width * height)) ** 0.5, MAX_SIDE / max(width, height)
+    )
 
 
 def regions(coverage: CoverageSet) -> tuple[list[str], np.ndarray]:
@@ -148,29 +166,53 @@ def replay_content(recent: np.ndarray, diverse: np.ndarray, names: tuple[str, ..
     """Returns of the trajectories that a diverse buffer holds (Figure 3, middle): a dot each, for
     every pair of objectives.
     """
-    names = tuple(map(as_label, names))
-    pairs = list(itertools.combinations(range(len(names)), 2))
-    figure = Figure(figsize=(4 * len(pairs), 3.8))
-    for index, (first, second) in enumerate(pairs):
-        axes = figure.add_subplot(1, len(pairs), index + 1)
-        label = f"diverse half ({len(diverse)} trajectories)"
-        axes.scatter(diverse[:, first], diverse[:, second], s=9, color="tab:blue", label=label)
-        label = f"first-in first-out half ({len(recent)})"
-        axes.scatter(recent[:, first], recent[:, second], s=9, color="tab:orange", label=label)
-        axes.set_xlabel(f"return in {names[first]}")
-        axes.set_ylabel(f"return in {names[second]}")
-        if index == 0:
-            axes.legend(frameon=False, fontsize=8)
-    figure.tight_layout()
+    names = tuple(map(short_label, names))
+    halves = {
+        f"first-in first-out half ({len(recent):,} trajectories)": (recent, COLOURS[1], "o", 8),
+        f"diverse half ({len(diverse):,})": (diverse, COLOURS[0], "^", 3),
+    }
+    with styled():
+        figure, panels = _pairs(len(names), COLUMN)
+        for axes, first, second in panels:
+            for values, colour, marker, size in halves.values():
+                axes.scatter(
+                    values[:, first], values[:, second], s=size, color=colour, marker=marker,
+                    alpha=0.5, linewidths=0,
+                )  # fmt: skip
+            axes.set_xlabel(f"return in {names[first]}")
+            axes.set_ylabel(f"return in {names[second]}")
+        marks = [
+            Line2D([], [], color=colour, marker=marker, linestyle="", label=text)
+            for text, (_, colour, marker, _) in halves.items()
+        ]
+        figure.legend(handles=marks, loc="outside upper center", frameon=False, handletextpad=0.1)
     return figure
 
 
-def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
-    """Cumulative regret over the steps (Figure 3, left and right): the mean of a training's runs,
-    with a band of one standard error where there are several.
+def _pairs(objectives: int, width: float) -> tuple[Figure, list[tuple[Axes, int, int]]]:
+    """A figure with a panel for every pair of objectives, two beside each other; of a single
+    objective, one with itself.
     """
-    figure = Figure(figsize=(7, 4.5))
-    axes = figure.add_subplot()
+    pairs = list(itertools.combinations(range(objectives), 2)) or [(0, 0)]
+    columns = min(len(pairs), 2)
+    rows = -(-len(pairs) // columns)
+    shape = 0.7 if columns == 1 else 0.85
+    figure = new_figure(rows * shape * width / columns + 0.4, width)
+    grid = (figure.add_subplot(rows, columns, number + 1) for number in range(len(pairs)))
+    return figure, [(axes, *pair) for axes, pair in zip(grid, pairs, strict=True)]
+
+
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Steps, the mean over runs, and its standard error if there are several."""
+
+
+def cumulative_regret(
+    trainings: dict[str, dict[str, np.ndarray]], colours: Mapping[str, str] | None = None
+) -> Figure:
+    """Cumulative regret over the steps (Figure 3, left and right): the mean of a training's runs,
+    with a band of one standard error where there are several. `colours` are by training.
+    """
+    found = {}
     for name, records in trainings.items():
         steps = np.linspace(0, records["step"].max(), 400)
         curves = []
@@ -178,26 +220,22 @@ def cumulative_regret(trainings: dict[str, dict[str, np.ndarray]]) -> Figure:
             mask = records["run"] == run
             total = np.concatenate([[0.0], np.cumsum(records["regret"][mask])])
             curves.append(total[np.searchsorted(records["step"][mask], steps, side="right")])
-        mean = np.mean(curves, axis=0)
-        (line,) = axes.plot(steps, mean, label=as_label(name))
-        if len(curves) > 1:
-            error = np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves))
-            band = (mean - error, mean + error)
-            axes.fill_between(steps, *band, color=line.get_color(), alpha=0.2, linewidth=0)
-    axes.set_xlabel("steps")
-    axes.set_ylabel("cumulative regret (discounted and scaled)")
-    axes.legend(frameon=False)
-    return figure
+        error = np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else None
+        found[name] = steps, np.mean(curves, axis=0), error
+    return _comparison(found, "cumulative regret (discounted and scaled)", colours)
 
 
 def mean_curves(
-    trainings: dict[str, dict[str, np.ndarray]], column: str = "utility", bins: int = 50
+    trainings: dict[str, dict[str, np.ndarray]],
+    column: str = "utility",
+    bins: int = 50,
+    colours: Mapping[str, str] | None = None,
 ) -> Figure:
     """Utility or regret over the steps: the mean of the episodes that ended in each of `bins`
     intervals, and of a training's runs, with a band of one standard error where there are several.
+    `colours` are by training.
     """
-    figure = Figure(figsize=(7, 4.5))
-    axes = figure.add_subplot()
+    found = {}
     for name, records in trainings.items():
         edges = np.linspace(0, records["step"].max(), bins + 1)
         curves = []
@@ -214,15 +252,55 @@ def mean_curves(
         middle = ((edges[:-1] + edges[1:]) / 2)[shown]
         values = np.where(known, table, 0.0)[:, shown]
         mean = values.sum(0) / number[shown]
-        (line,) = axes.plot(middle, mean, label=as_label(name))
+        error = None
         if len(curves) > 1:
             squares = np.where(known[:, shown], (values - mean) ** 2, 0.0).sum(0)
             error = np.sqrt(squares / np.maximum(number[shown] - 1, 1) / number[shown])
-            band = (mean - error, mean + error)
-            axes.fill_between(middle, *band, color=line.get_color(), alpha=0.2, linewidth=0)
-    axes.set_xlabel("steps")
-    axes.set_ylabel(f"mean {column} of episodes (discounted and scaled)")
-    axes.legend(frameon=False)
+        found[name] = middle, mean, error
+    return _comparison(found, f"mean {column} of episodes (discounted and scaled)", colours)
+
+
+def _comparison(
+    curves: Mapping[str, Curve], what: str, colours: Mapping[str, str] | None
+) -> Figure:
+    """Panels below each other on one scale, with at most four lines each: in every one after the
+    first, the first training is there in grey.
+    """
+    first, *others = curves
+    size = MOST_LINES - 1
+    parts = [others[at : at + size] for at in range(0, len(others), size)] or [[]]
+    shades = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(curves)}
+    shades |= dict(colours or {})
+    with styled():
+        height = 2.2 if len(parts) == 1 else 1.6
+        figure = new_figure(height * len(parts) + 0.5, 1.6 * COLUMN)
+        panels: list[tuple[Axes, list[End]]] = []
+        for number, part in enumerate(parts):
+            top = panels[0][0] if panels else None
+            axes = figure.add_subplot(len(parts), 1, number + 1, sharex=top, sharey=top)
+            ends = []
+            for name in (first, *part):
+                steps, mean, error = curves[name]
+                grey = name == first and number > 0
+                shade = GREY if grey else shades[name]
+                axes.plot(steps, mean, color=shade, zorder=1.5 if grey else 2)
+                if error is not None and not grey:
+                    axes.fill_between(
+                        steps, mean - error, mean + error, color=shade, alpha=BAND_ALPHA,
+                        linewidth=0,
+                    )  # fmt: skip
+                ends.append(End(float(steps[-1]), float(mean[-1]), name, shade))
+            axes.xaxis.set_major_formatter(format_steps)
+            axes.yaxis.set_major_formatter("{x:,g}")
+            panels.append((axes, ends))
+        longest = max(float(steps[-1]) for steps, _, _ in curves.values())
+        for axes, ends in panels:
+            axes.set_xlim(0, longest)
+            ends = [end._replace(x=longest) for end in ends]
+            label_ends(axes, ends, 0.85 * height, longest=MAX_LABEL)
+        figure.supylabel(what)
+        banded = any(error is not None for _, _, error in curves.values())
+        describe(figure, "steps", "Bands: one standard error of the mean over runs." * banded)
     return figure
 
 
@@ -232,28 +310,29 @@ def reached_fronts(
     """Undominated returns that policies reach, beside a known front: a panel for every pair of
     objectives.
     """
-    names = tuple(map(as_label, names))
-    pairs = list(itertools.combinations(range(len(names)), 2)) or [(0, 0)]
-    columns = min(len(pairs), 3)
-    rows = -(-len(pairs) // columns)
-    figure = Figure(figsize=(4.5 * columns, 4 * rows))
-    for index, (first, second) in enumerate(pairs):
-        axes = figure.add_subplot(rows, columns, index + 1)
-        if known is not None:
-            order = known[known[:, first].argsort()]
-            style = {"color": "0.6", "marker": "s", "markersize": 6, "markerfacecolor": "none"}
-            line = "-" if len(names) == 2 else ""
-            axes.plot(
-                order[:, first], order[:, second], linestyle=line, label="known front", **style
-            )
-        for name, values in fronts.items():
-            axes.scatter(values[:, first], values[:, second], s=22, alpha=0.8, label=as_label(name))
-        axes.set_xlabel(f"return in {names[first]}")
-        axes.set_ylabel(f"return in {names[second]}")
-        if index == 0:
-            axes.legend(frameon=False, fontsize=8)
-    figure.suptitle(f"Fronts ({unit})", fontsize=10)
-    figure.tight_layout()
+    names = tuple(map(short_label, names))
+    with styled():
+        figure, panels = _pairs(len(names), 2 * COLUMN if len(names) > 2 else 1.2 * COLUMN)
+        for axes, first, second in panels:
+            if known is not None:
+                order = known[known[:, first].argsort()]
+                line = "-" if len(names) == 2 else ""
+                axes.plot(
+                    order[:, first], order[:, second], linestyle=line, color=GREY, marker="s",
+                    markerfacecolor="none", label="known front",
+                )  # fmt: skip
+            for index, (name, values) in enumerate(fronts.items()):
+                axes.scatter(
+                    values[:, first], values[:, second], s=10, alpha=0.8, linewidths=0,
+                    color=COLOURS[index % len(COLOURS)], label=short_label(name),
+                )  # fmt: skip
+            axes.set_xlabel(f"return in {names[first]}")
+            axes.set_ylabel(f"return in {names[second]}")
+        marks, labels = panels[0][0].get_legend_handles_labels()
+        figure.legend(
+            marks[:MOST_NAMES], labels[:MOST_NAMES], loc="outside right upper", frameon=False
+        )
+        figure.suptitle(f"Fronts ({unit})", fontsize=7)
     return figure
 
 

@@ -27,8 +27,9 @@ from windvane.weights import check_weights
 ENDINGS = (".gif", ".png")
 STRIP_COLUMNS = 8
 CAPTION_WIDTH = 200
-"""Least width of a picture with a caption, in pixels."""
-_PAPER, _INK = (255, 255, 255), (0, 0, 0)
+"""Least width of a picture with a caption, in pixels, where its letters are smallest."""
+_LEAST_FONT, _MOST_FONT = 11, 28
+_PAPER, _INK, _SOFT, _BAR = (255, 255, 255), (0, 0, 0), (100, 100, 100), (0, 114, 178)
 
 
 MAX_BYTES = 2**31
@@ -203,34 +204,64 @@ def _scaled(picture: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(Image.fromarray(picture).resize(shape))
 
 
-def with_captions(frames: np.ndarray, captions: Sequence[Sequence[str]]) -> np.ndarray:
-    """Frames with lines of text below each of them."""
+class Caption(NamedTuple):
+    """What is written below a frame."""
+
+    step: int
+    objectives: tuple[str, ...]
+    weights: tuple[float, ...] | None
+    """None where nothing was weighted."""
+    returns: tuple[float, ...]
+    """So far and undiscounted, of each objective."""
+
+
+def with_captions(frames: np.ndarray, captions: Sequence[Caption]) -> np.ndarray:
+    """Frames with a small table below each of them: the step, and for every objective its weight,
+    as a bar and a number, and the return so far.
+    """
     height, width = frames.shape[1:3]
-    wide = max(width, CAPTION_WIDTH)
-    font = ImageFont.load_default(size=11)
-    texts = [[part for line in lines for part in _wrap(line, font, wide - 8)] for lines in captions]
-    deep = 14 * max(len(lines) for lines in texts) + 6
+    size = min(max(height // 22, _LEAST_FONT), _MOST_FONT)
+    wide = max(width, CAPTION_WIDTH * size // _LEAST_FONT)
+    line = size + size // 4
+    deep = line * (1 + max(len(caption.objectives) for caption in captions)) + size // 2
     pictures = []
-    for frame, lines in zip(frames, texts, strict=True):
+    for frame, caption in zip(frames, captions, strict=True):
         picture = Image.new("RGB", (wide, height + deep), _PAPER)
         picture.paste(Image.fromarray(frame), ((wide - width) // 2, 0))
-        drawing = ImageDraw.Draw(picture)
-        for index, line in enumerate(lines):
-            drawing.text((4, height + 2 + 14 * index), line, fill=_INK, font=font)
+        _write_caption(ImageDraw.Draw(picture), caption, height + size // 5, wide, size, line)
         pictures.append(np.asarray(picture))
     return np.stack(pictures)
 
 
-def _wrap(line: str, font: Any, width: int) -> list[str]:
-    """A line in pieces that are at most `width` pixels wide, where words allow it."""
-    pieces = [""]
-    for word in line.split():
-        longer = f"{pieces[-1]} {word}".strip()
-        if pieces[-1] and font.getlength(longer) > width:
-            pieces.append(word)
-        else:
-            pieces[-1] = longer
-    return pieces
+def _write_caption(
+    drawing: ImageDraw.ImageDraw, caption: Caption, top: int, wide: int, size: int, line: int
+) -> None:
+    """The table, in columns for names, weights and returns."""
+    font, pad = ImageFont.load_default(size=size), size // 2
+    right, bar, longest = wide - pad, int(0.3 * wide), int(0.15 * wide)
+    drawing.text((pad, top), f"step {caption.step}", fill=_INK, font=font)
+    drawing.text((right, top), "undiscounted return", fill=_SOFT, font=font, anchor="ra")
+    if caption.weights is not None:
+        drawing.text((bar, top), "weight", fill=_SOFT, font=font)
+    for row, (name, value) in enumerate(zip(caption.objectives, caption.returns, strict=True), 1):
+        y = top + row * line
+        drawing.text((right, y), f"{value:.4f}", fill=_INK, font=font, anchor="ra")
+        space = bar if caption.weights is not None else wide // 2
+        drawing.text((pad, y), _fitting(name, font, space - 2 * pad), fill=_INK, font=font)
+        if caption.weights is not None:
+            weight = caption.weights[row - 1]
+            end = bar + round(weight * longest)
+            drawing.rectangle((bar, y + size // 4, end, y + size), fill=_BAR)
+            drawing.text((bar + longest + pad, y), f"{weight:.2f}", fill=_INK, font=font)
+
+
+def _fitting(name: str, font: Any, width: int) -> str:
+    """A name, cut where it is wider than that."""
+    if font.getlength(name) <= width:
+        return name
+    while name and font.getlength(f"{name}…") > width:
+        name = name[:-1]
+    return f"{name}…"
 
 
 def check_path(path: Path) -> Path:

@@ -13,7 +13,7 @@ from PIL import Image
 import windvane
 from tests.cli.strangers import Corridor
 from tests.runs.small import without_sums
-from windvane import read_records
+from windvane import read_records, rendering
 from windvane.cli import main
 from windvane.runs.result import load_policies
 from windvane.runs.tables import write_table
@@ -138,8 +138,13 @@ def test_watch_a_gymnasium_environment(
     assert "terminated after 4 steps" in said
     assert "regret" not in said
     with Image.open(out) as strip:
-        columns = np.asarray(strip)[5, 7::19]  # five frames, 15 wide, and gaps of 4
+        # Five frames, 15 wide in the middle of captions of 200, and gaps of 4.
+        assert strip.size[0] == 5 * 204 - 4
+        columns = np.asarray(strip)[5, 99::204]
         assert columns.tolist() == [[value] * 3 for value in (0, 20, 40, 60, 80)]
+        captions = np.asarray(strip)[10:]
+        bars = [(captions[:, 204 * k : 204 * k + 200] == rendering._BAR).all(-1) for k in range(5)]
+        assert all(bar.any() for bar in bars)  # of the weights, in every frame
 
 
 def test_watch_what_cannot_be_drawn(

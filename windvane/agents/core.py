@@ -124,6 +124,8 @@ class Agent(eqx.Module):
     """Batches of a replay buffer, or what many environments have just been through (PQN alone)."""
     optimiser: ClassVar[Literal["sgd", "adam"]] = "sgd"
     """Stochastic gradient descent with Nesterov momentum, or Adam."""
+    loss_power: ClassVar[Literal[1, 2]] = 1
+    """Whether the loss grows as errors do, or as their squares."""
     acts_with: ClassVar[tuple[str, ...]] = ("online",)
     """The fields of `Networks` that `acting_network` needs. On the host, few cost less per step."""
 

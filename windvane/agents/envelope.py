@@ -29,6 +29,7 @@ class Envelope(Agent):
     """What these weight vectors are drawn from; see `sample_weights`."""
     conditioned: ClassVar[bool] = True
     optimiser: ClassVar[Literal["sgd", "adam"]] = "adam"
+    loss_power: ClassVar[Literal[1, 2]] = 2
 
     def __check_init__(self) -> None:
         require_positive_int("num_weights", self.num_weights, 1024)

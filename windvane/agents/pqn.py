@@ -83,6 +83,7 @@ class PQN(Agent):
     conditioned: ClassVar[bool] = True
     learns_from: ClassVar[Literal["replay", "rollouts"]] = "rollouts"
     optimiser: ClassVar[Literal["sgd", "adam"]] = "adam"
+    loss_power: ClassVar[Literal[1, 2]] = 2
 
     def __check_init__(self) -> None:
         require_int("epochs", self.epochs, 1, 1_000)

@@ -341,6 +341,7 @@ class Compare:
     def run(self, console: Console) -> None:
         """Read, print and draw."""
         from windvane import plots
+        from windvane.experiments.report.palette import colour
         from windvane.runs.folder import load_config
         from windvane.runs.records import read_records
         from windvane.runs.result import run_means
@@ -357,6 +358,7 @@ class Compare:
         column = "regret" if known else "utility"
         rows: list[tuple[str, ...]] = []
         curves: dict[str, Records] = {}
+        agents: dict[str, str] = {}
         baseline = None
         for folder, config, found in zip(self.folders, configs, records, strict=True):
             seeds = len(config.seed_numbers)
@@ -375,6 +377,7 @@ class Compare:
                 mask = found["run"] // seeds == index
                 if mask.any():
                     curves[name] = {key: values[mask] for key, values in found.items()}
+                    agents[name] = config.agent
         print_table(
             console,
             f"Mean {column} of training episodes ({unit(configs[0])})",
@@ -383,7 +386,13 @@ class Compare:
         )
         # Of many environments some are recorded, so that their regrets add up to nothing.
         add_up = known and not any(config.rollout for config in configs)
-        figure = plots.cumulative_regret(curves) if add_up else plots.mean_curves(curves, column)
+        # An agent has its colour of every report where it is there once.
+        once = len(set(agents.values())) == len(agents)
+        colours = {name: colour(agent) for name, agent in agents.items()} if once else None
+        if add_up:
+            figure = plots.cumulative_regret(curves, colours)
+        else:
+            figure = plots.mean_curves(curves, column, colours=colours)
         say(console, f"written: {plots.save(figure, self.out)}")
 
 

@@ -12,7 +12,7 @@ from windvane.files import make_folder
 from windvane.progress import say
 
 if TYPE_CHECKING:
-    from windvane.rendering import Episode
+    from windvane.rendering import Caption, Episode
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class Filming:
         from windvane import rendering
 
         make_folder(out.parent)
-        frames = episode.frames
-        if out.suffix.lower() == ".gif":
-            frames = rendering.with_captions(frames, _captions(episode, names, weights))
+        frames = rendering.with_captions(episode.frames, _captions(episode, names, weights))
         rendering.write(frames, out, self.fps)
         ending = "terminated" if episode.terminated else "was truncated"
         say(console, f"the episode {ending} after {len(episode.rewards)} steps")
@@ -64,11 +62,13 @@ def amounts(names: tuple[str, ...], values: Any) -> str:
     return ", ".join(f"{name} {value:.4f}" for name, value in zip(names, values, strict=True))
 
 
-def _captions(episode: "Episode", names: tuple[str, ...], weights: Any) -> list[list[str]]:
+def _captions(episode: "Episode", names: tuple[str, ...], weights: Any) -> "list[Caption]":
     """Weights, step and return so far, for every frame."""
+    from windvane.rendering import Caption
+
     totals = np.concatenate([np.zeros_like(episode.rewards[:1]), episode.rewards.cumsum(0)])
-    shown = [] if weights is None else [f"weights {', '.join(f'{w:.3g}' for w in weights)}"]
+    shown = None if weights is None else tuple(map(float, weights))
     return [
-        [*shown, f"step {step}", f"undiscounted return {amounts(names, totals[step])}"]
+        Caption(step, names, shown, tuple(map(float, totals[step])))
         for step in range(len(episode.frames))
     ]

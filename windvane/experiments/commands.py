@@ -72,7 +72,7 @@ class Reproduce:
         """Train what is missing, and print the result."""
         from windvane.experiments.paper.grids import Grid
         from windvane.experiments.runs.processes import spawn_processes, visible_gpus
-        from windvane.experiments.runs.reproduce import diverged_runs
+        from windvane.experiments.runs.reproduce import diverged_runs, exploded_runs
         from windvane.experiments.runs.store import Store
 
         require_positive_int("--seeds", self.seeds)
@@ -98,7 +98,8 @@ class Reproduce:
             try:
                 return spawn_processes(self._arguments, processes)
             finally:
-                _warn(diverged_runs(Store(self.out), todo))
+                store = Store(self.out)
+                _warn(diverged_runs(store, todo), exploded_runs(store, todo))
         return self._print_result(console, self._reproduce(console, grid))
 
     @property
@@ -156,7 +157,7 @@ class Reproduce:
             say(console, f"written: {self.out}; report on it with: windvane report {self.out}")
         elif result.skipped:
             say(console, f"nothing is in {self.out}: all of them are in {self.skip_completed}")
-        _warn(result.diverged)
+        _warn(result.diverged, result.exploded)
         if result.failures:
             reasons = "; ".join(f"{job} ({why})" for job, why in result.failures.items())
             raise InputError(
@@ -165,12 +166,13 @@ class Reproduce:
             )
 
 
-def _warn(diverged: Sequence[str]) -> None:
+def _warn(diverged: Sequence[str], exploded: Sequence[str]) -> None:
     """Name runs that diverged where output that is put into a file leaves them visible."""
-    from windvane.experiments.runs.reproduce import about_diverged
+    from windvane.experiments.runs.reproduce import about_diverged, about_exploded
 
-    if diverged:
-        say(Console(stderr=True), f"windvane: {about_diverged(diverged)}")
+    for names, about in ((diverged, about_diverged), (exploded, about_exploded)):
+        if names:
+            say(Console(stderr=True), f"windvane: {about(names)}")
 
 
 @dataclass(frozen=True)

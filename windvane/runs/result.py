@@ -10,6 +10,7 @@ import numpy as np
 from windvane.errors import InputError, is_number, require_int, shown
 from windvane.files import atomic_write, faults_of, make_folder, path_exists, read_json
 from windvane.policy import Policy, given_again
+from windvane.runs.divergence import FACTOR, exploded_runs
 from windvane.runs.folder import (
     BEST,
     CHECKPOINTS,
@@ -27,10 +28,18 @@ from windvane.runs.folder import (
     load_owner,
 )
 from windvane.runs.records import Steps, describe_gaps
+from windvane.runs.stretches import mean_over_time
 from windvane.runs.sums import SUMS, check_files, check_sums, sums_of
 from windvane.runs.tables import Records, write_table
 from windvane.training.build import check_custom
 from windvane.training.config import RUN_ID, TrainConfig
+
+_MEANS = tuple(
+    name + period
+    for name in ("regret", "regret_over_time", "utility")
+    for period in ("", "_last_quarter")
+)
+"""Entries of a summary with a number per run."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +53,30 @@ class RunMeans:
     last_quarter: np.ndarray
 
 
-def run_means(records: Records, column: str, runs: int, steps: int) -> RunMeans:
-    """Mean of a column of each run in records of `steps` steps."""
+def run_means(
+    records: Records, column: str, runs: int, steps: int, *, over_time: bool = False
+) -> RunMeans:
+    """Mean of a column of each run in records of `steps` steps: over its episodes, or over
+    stretches of time (`windvane.runs.stretches`).
+    """
     late = records["step"] > 0.75 * steps
     masks = [records["run"] == run for run in range(runs)]
-    values = records[column]
+    values, ends = records[column], records["step"]
+
+    def mean(mask: np.ndarray) -> float:
+        return mean_over_time(ends[mask], values[mask]) if over_time else _mean(values[mask])
+
     return RunMeans(
-        np.asarray([_mean(values[mask]) for mask in masks]),
-        np.asarray([_mean(values[mask & late]) for mask in masks]),
+        np.asarray([mean(mask) for mask in masks]),
+        np.asarray([mean(mask & late) for mask in masks]),
     )
 
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training; `failed` are the runs that diverged and stopped learning, from 0 on."""
+    """A finished training; `failed` are the runs that diverged and stopped learning, from 0 on.
+    See `exploded` for those that diverged and went on.
+    """
 
     config: TrainConfig
     records: Records
@@ -80,14 +99,33 @@ class Result:
         return run_means(self.records, "regret", len(self.config.runs), self.config.steps)
 
     @property
+    def regret_over_time(self) -> RunMeans:
+        """The same with a mean in which every stretch of 200 steps counts the same, by the mean of
+        the episodes that end in it.
+        """
+        runs, steps = len(self.config.runs), self.config.steps
+        return run_means(self.records, "regret", runs, steps, over_time=True)
+
+    @property
     def utility(self) -> RunMeans:
         """Weights times discounted, scaled return of each run."""
         return run_means(self.records, "utility", len(self.config.runs), self.config.steps)
 
     @property
+    def exploded(self) -> tuple[int, ...]:
+        """The runs that diverged although their loss stayed finite, by the rule of
+        `windvane.runs.divergence`: they went on learning.
+        """
+        found = exploded_runs(self.records, self.config)
+        return tuple(run for run in found if run not in self.failed)
+
+    @property
     def sentences(self) -> list[str]:
         """What a reader of the numbers must know: runs that diverged, records that are gone."""
         said = [self._diverged] if self.failed else []
+        exploded = self.exploded
+        if exploded:
+            said.append(self._exploded(exploded))
         if self.gone:
             said.append(f"the records of steps {describe_gaps(self.gone)} are gone")
         return said
@@ -102,6 +140,14 @@ class Result:
             f"was not finite, and they stopped learning there; the other {others} continued"
         )
 
+    def _exploded(self, runs: tuple[int, ...]) -> str:
+        names = self.config.run_names
+        these = ", ".join(names[run] for run in runs)
+        return (
+            f"{len(runs)} of {len(names)} runs diverged with a finite loss ({these}): it was above "
+            f"{FACTOR:g} times what their returns allow, and they went on learning"
+        )
+
     def save(self, folder: Path) -> None:
         """Write the policies and then the summary, which says that all is there."""
         make_folder(folder / POLICIES)
@@ -113,10 +159,13 @@ class Result:
             "steps": self.config.steps,
             "runs": list(self.config.run_names),
             "failed": list(self.failed),
+            "exploded": list(self.exploded),
             "gone": [list(steps) for steps in self.gone],
             "episodes": len(self.records["step"]),
             "regret": _plain(self.regret.overall),
             "regret_last_quarter": _plain(self.regret.last_quarter),
+            "regret_over_time": _plain(self.regret_over_time.overall),
+            "regret_over_time_last_quarter": _plain(self.regret_over_time.last_quarter),
             "utility": _plain(self.utility.overall),
             "utility_last_quarter": _plain(self.utility.last_quarter),
             RUN_ID: load_owner(folder).run_id,
@@ -197,18 +246,13 @@ def _check_summary(summary: Any, config: TrainConfig) -> Summary:
         if type(summary.get(name)) is not type(expected) or summary[name] != expected:
             raise InputError(f"its {name} are {shown(summary.get(name))}, not {shown(expected)}")
     require_int("its number of episodes", summary.get("episodes"), 0)
-    for name in ("regret", "regret_last_quarter", "utility", "utility_last_quarter"):
-        values = summary.get(name, [None] * len(names))  # utility came later
+    for name in _MEANS:
+        values = summary.get(name, [None] * len(names))  # some came later
         listed = isinstance(values, list) and len(values) == len(names)
         if not listed or not all(value is None or is_number(value) for value in values):
             raise InputError(f"its {name} must be {len(names)} numbers or null: {shown(values)}")
-    failed = summary.get("failed")
-    if not isinstance(failed, list):
-        raise InputError(f"it must list the runs that failed, not {shown(failed)}")
-    for run in failed:
-        require_int("a run that failed", run, 0, len(names) - 1)
-    if len(set(failed)) < len(failed):
-        raise InputError(f"it lists a run that failed twice: {shown(failed)}")
+    failed = _check_runs(summary.get("failed"), "failed", len(names))
+    _check_runs(summary.get("exploded", []), "exploded", len(names))  # which came later
     gone = summary.get("gone", [])
     good = isinstance(gone, list) and all(
         isinstance(steps, list) and [type(step) for step in steps] == [int, int] for steps in gone
@@ -217,6 +261,17 @@ def _check_summary(summary: Any, config: TrainConfig) -> Summary:
         raise InputError(f"its steps without records must be pairs, not {shown(gone)}")
     check_sums(summary)
     return Summary(tuple(failed), tuple((start, stop) for start, stop in gone))
+
+
+def _check_runs(runs: Any, what: str, number: int) -> list[int]:
+    """A list of runs that failed, or exploded, each once."""
+    if not isinstance(runs, list):
+        raise InputError(f"it must list the runs that {what}, not {shown(runs)}")
+    for run in runs:
+        require_int(f"a run that {what}", run, 0, number - 1)
+    if len(set(runs)) < len(runs):
+        raise InputError(f"it lists a run that {what} twice: {shown(runs)}")
+    return runs
 
 
 def _mean(values: np.ndarray) -> float:

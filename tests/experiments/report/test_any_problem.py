@@ -168,7 +168,7 @@ def test_curves_of_returns_skip_windows_without_an_episode() -> None:
     x, y = axes.lines[0].get_data()
     assert len(x) == POINTS - 10
     np.testing.assert_allclose(np.asarray(y)[[0, 89, 90, -1]], [1, 1, 3, 3])
-    assert axes.get_ylabel() == "scalarised return"
+    assert figures["utility"].get_supylabel() == "scalarised return"
 
 
 def test_returns_after_a_change_of_weights() -> None:
@@ -190,7 +190,9 @@ def test_many_schedules_have_rows_of_panels() -> None:
         "sparse weight changes", "regular weight changes", "Drift weight changes",
         "Jump weight changes",
     ]  # fmt: skip
-    assert figure.get_figheight() > 8
+    rows = [axes.get_subplotspec().rowspan.start for axes in figure.axes]
+    assert rows == [0, 0, 1, 1]
+    assert all(axes.get_window_extent().height > 100 for axes in figure.axes)
 
 
 # --- summaries of episodes with returns

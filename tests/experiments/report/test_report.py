@@ -25,6 +25,7 @@ from windvane.experiments.report.report import print_report, write_report
 from windvane.experiments.report.tables import sections
 from windvane.experiments.report.webpage import to_html
 from windvane.experiments.runs.cells import Cell
+from windvane.figure_style import GREY
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 
@@ -112,15 +113,47 @@ def test_ours_stands_beside_the_papers():
     ]
     found = sections(summaries)
     expected = "0.0300 [-0.0971, 0.1571]", "-50.0% [-261.8, +161.8]", "paper 0.021, -43.24% ≈"
-    markdown = to_markdown(found, {})
-    assert f"| **{expected[0]}**<br>{expected[1]}<br>{expected[2]}<br>2 seeds |" in markdown
+    markdown, unknown = to_markdown(found, {}), "over time not recorded"
+    lines = f"{unknown}<br>{expected[1]}<br>{expected[2]}<br>2 seeds"
+    assert f"| **{expected[0]}** over episodes<br>{lines} |" in markdown
     assert "| -<br>paper 0.031, -16.22% |" in markdown
     page = to_html(found, {})
-    divs = "".join(f"<div>{text}</div>" for text in (*expected[1:], "2 seeds"))
-    assert f'<td class="cell meets"><b>{expected[0]}</b>{divs}</td>' in page
+    divs = "".join(f"<div>{text}</div>" for text in (unknown, *expected[1:], "2 seeds"))
+    label = "<small>over episodes</small>"
+    assert f'<td class="cell meets"><b>{expected[0]}</b> {label}{divs}</td>' in page
     latex = to_latex(found)
-    assert r"\textbf{0.0300 {[}-0.0971, 0.1571{]}}" in latex
+    assert r"\textbf{0.0300 {[}-0.0971, 0.1571{]}} over episodes" in latex
+    assert latex.count(unknown) == 4
     assert r"-50.0\% {[}-261.8, +161.8{]}" in latex
+
+
+def test_both_means_stand_beside_the_papers():
+    """One cell recorded both, and one for two of its three seeds."""
+    both = [
+        dataclasses.replace(summary, overall_over_time=0.3 + 0.1 * summary.seed, last_over_time=0.2)
+        for summary in make_cell([0.1, 0.2], problem="minecart")
+    ]
+    some = make_cell([0.1, 0.2, 0.3], problem="minecart", agent="mo")
+    some[0], some[2] = (
+        dataclasses.replace(some[number], overall_over_time=0.28 + 0.01 * number)
+        for number in (0, 2)
+    )
+    found = sections([*both, *some])
+    text = to_markdown(found, {})
+    assert (
+        "**0.150 [-0.485, 0.785]** over episodes<br>0.350 [-0.285, 0.985] over time ≈<br>" in text
+    )
+    assert "<br>0.200 [0.200, 0.200] over time<br>" in text
+    assert "<br>0.290 [0.163, 0.417] over time (2 of 3 seeds) ≈<br>" in text
+    assert text.count("over time not recorded") == 1  # MO's last quarter
+    lines = list(csv.DictReader(to_csv(found).splitlines()))
+    [line] = [x for x in lines if x["agent"] == "mo" and x["over_time"]]
+    assert float(line["over_time"]) == pytest.approx(0.29)
+    assert (line["period"], line["over_time_seeds"]) == ("overall", "2")
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    print_report(console, [*both, *some])
+    assert "0.350 [-0.285, 0.985] over time" in console.export_text()
+    console.file.close()
 
 
 def test_reports_say_which_runs_are_missing_or_odd(some):
@@ -310,6 +343,7 @@ def test_a_figure_has_a_panel_for_each_kind_of_weights_that_was_run():
     sparse, regular = figures["regret"].axes
     assert sparse.get_title() == "sparse weight changes"
     assert regular.get_title() == "regular weight changes"
+    assert sparse.get_ylim() == regular.get_ylim()
     # Nineteen changes within 100,000 steps, and one curve, with a band only of several runs.
     assert (len(sparse.lines), len(sparse.collections)) == (20, 1)
     assert (len(regular.lines), len(regular.collections)) == (1, 0)
@@ -367,10 +401,39 @@ def test_other_replays_have_a_figure_of_their_own():
     summaries += make_cell([0.4], problem="minecart", replay="standard", agent="naive")
     [section] = sections(summaries)
     figures = section_figures(section)
-    curves = {name: len(figure.axes[0].lines) for name, figure in figures.items()}
-    assert curves == {"regret": 19 + 1, "replays": 19 + 3, "adaptation": 1}
-    labels = [text.get_text().strip() for text in figures["replays"].legends[0].get_texts()]
-    assert labels == ["CN", "NAIVE", "", "Standard ER", "DER", "EXP"]
+    curves = {name: [len(a.lines) for a in figure.axes] for name, figure in figures.items()}
+    assert curves == {"regret": [19 + 1], "replays": [19 + 2, 19 + 1], "adaptation": [1]}
+    labels = [[text.get_text() for text in axes.texts] for axes in figures["replays"].axes]
+    assert [sorted(names) for names in labels] == [["CN", "DER", "EXP"], ["NAIVE", "Standard"]]
+
+
+def test_panels_have_few_lines_and_say_what_they_are(both):
+    """Of the paper's whole tables: an agent in each, with the baseline in grey beside it."""
+    for section in both:
+        for name, figure in section_figures(section).items():
+            for axes in figure.axes:
+                drawn = [line for line in axes.lines if line.get_zorder() > 0]
+                [agent] = [text for text in axes.texts if text.get_weight() == "bold"]
+                ends = [text for text in axes.texts if text is not agent]
+                assert len(ends) == len(drawn) <= 4
+                lines = {line.get_color() for line in drawn}
+                assert lines <= {agent.get_color(), GREY}
+                assert {text.get_color() for text in ends} == lines
+                whole = name == "replays" and agent.get_text() != "MO"
+                assert (GREY in lines) == (agent.get_text() != "MO" and not whole)
+            said = " ".join(figure.get_supxlabel().split())
+            assert "Bands: 95% interval of the mean over seeds (Student)." in said
+            assert figure.get_figwidth() == pytest.approx(85 / 25.4)
+            assert figure.get_supylabel() in ("cumulative regret", "regret per 1,000 steps")
+
+
+def test_bands_that_are_cut_are_said_to_be():
+    [section] = sections(make_cell([0.02, 0.2]))
+    assert "they are cut" in section_figures(section)["regret"].get_supxlabel().replace("\n", " ")
+    [section] = sections(make_cell([0.02, 0.021]))
+    [axes] = section_figures(section)["regret"].axes
+    assert axes.get_ylim()[1] >= axes.collections[0].get_datalim(axes.transData).y1
+    assert "cut" not in section_figures(section)["regret"].get_supxlabel()
 
 
 # --- files and the terminal

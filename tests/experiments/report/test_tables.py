@@ -1,5 +1,7 @@
 """From runs to tables: every cell finds its runs, and every verdict is the one it should be."""
 
+import csv
+import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -9,6 +11,8 @@ from tests.experiments.synthetic import make_cell, make_run, paper_runs
 from windvane.errors import InputError
 from windvane.experiments.paper.orderings import VERDICTS, contrary, counts, key
 from windvane.experiments.paper.published import published_results
+from windvane.experiments.report.csv_table import to_csv
+from windvane.experiments.report.markdown import to_markdown
 from windvane.experiments.report.tables import EXTRA, sections
 
 MAIN, DST = "table:results", "table:results-dst"
@@ -89,6 +93,21 @@ def test_the_papers_number_may_lie_in_our_interval():
     assert cell_of(table_of(inside)).contains_paper
     assert not cell_of(table_of(outside)).contains_paper
     assert not cell_of(table_of(make_cell([0.021]))).contains_paper
+
+
+def test_a_run_whose_loss_exploded_counts_and_is_told():
+    exploded = dataclasses.replace(make_run(0.09, seed=2), largest_loss=837.0, loss_limit=50.0)
+    fine = dataclasses.replace(make_run(0.02), largest_loss=1.9, loss_limit=50.0)
+    [section] = sections([fine, make_run(0.04, seed=1, failed=True), exploded])
+    [cell] = [c for t in section.tables for c in t.cells if c.seeds and c.period == "overall"]
+    assert (cell.seeds, cell.failed, cell.exploded) == ((0, 1, 2), (1,), (2,))
+    text = to_markdown([section], {})
+    assert "3 seeds, 2 diverged" in text
+    assert "finite loss, above 10 times what their returns allow, and went on learning" in text
+    assert "included in means: sparse CN+DER (seed 2)." in text
+    assert "included in means: sparse CN+DER (seed 1)." in text
+    lines = list(csv.DictReader(to_csv([section]).splitlines()))
+    assert {(x["failed"], x["exploded"]) for x in lines} == {("0", "0"), ("1", "1")}
 
 
 def test_a_failed_run_counts_and_is_told():

@@ -67,6 +67,32 @@ def test_the_command_ends_with_a_warning(
     assert capsys.readouterr().err == ""
 
 
+def test_runs_with_a_finite_loss_are_named_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """One run has a loss of a thousand times its returns."""
+    rows = {"step": np.asarray([4, 8]), "regret": np.ones(2), "utility": np.asarray([0.1, 0.2])}
+    loss = np.asarray([0.01, 200.0])
+
+    def run(job: Job, store: Store, console: Any = None) -> None:
+        for run in job.config.runs:
+            lost = loss if run.seed_numbers == (1,) else loss[:1].repeat(2)
+            store.write(run, rows | {"loss": lost, "return_0": rows["utility"]}, False, {})
+
+    monkeypatch.setattr(reproduce, "run_job", run)
+    line = f"reproduce dst --cells cn-der-sparse --steps 8 --seeds 2 --out {tmp_path}"
+    assert main([*line.split(), "--processes", "1"]) == 0
+    said = capsys.readouterr()
+    sentence = (
+        "1 run diverged with a finite loss (cn-der-sparse seed 1): it was above 10 times what "
+        "their returns allow; they went on learning, and reports mark them\n"
+    )
+    assert said.err == f"windvane: {sentence}"
+    assert "1 run diverged with a finite loss" in said.out
+    assert main([*line.split(), "--processes", "1"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_tasks_of_a_cluster_tell_it_too(tmp_path: Path) -> None:
     class Ray:
         @staticmethod

@@ -109,12 +109,13 @@ def _row(row: Row, schedule: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _cell(cell: CellText | None) -> tuple[str, str, str, str]:
+def _cell(cell: CellText | None) -> tuple[str, ...]:
     if cell is None:
-        return MISSING, "", "", ""
+        return MISSING, "", "", "", ""
     ours = escape(cell.ours)
     ours = f"\\textbf{{{ours}}}" if cell.best else ours
-    return ours, escape(cell.change), escape(cell.paper), escape(cell.runs)
+    ours = f"{ours} {cell.label}".strip()
+    return ours, *map(escape, (cell.over_time, cell.change, cell.paper, cell.runs))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -29,6 +29,8 @@ from windvane.experiments.report.titles import (
     schedule_names,
 )
 from windvane.replay import REPLAYS
+from windvane.runs.divergence import FACTOR
+from windvane.runs.stretches import STRETCH
 
 _BAND = "the mean over seeds with its 95% band (Student)"
 _CUMULATIVE = (
@@ -55,6 +57,7 @@ _CONTENT = (
     "of a trajectory."
 )
 MISSING = "-"
+OVER_EPISODES, OVER_TIME = "over episodes", "over time"
 _PAPER_DECIMALS = {"minecart": 3, "dst": 4}
 """Of our regrets; the paper prints three, which are few for Deep Sea Treasure's."""
 _MOST_DECIMALS = 10
@@ -80,6 +83,11 @@ class CellText:
     """A cell's numbers as text, a line each."""
 
     ours: str
+    label: str
+    """What `ours` is a mean over, where there are two means."""
+    over_time: str
+    """The mean over stretches of time, or that it was not recorded; empty where nothing was run,
+    and of returns."""
     change: str
     """Empty for the baseline, and without one."""
     paper: str
@@ -147,13 +155,24 @@ def legend(section: Section) -> str:
         )
         best = "highest"
     parts = ["our mean with its 95% interval (Student)"]
+    if section.measure == "regret":
+        parts = [
+            f'our mean with its 95% interval (Student), first "{OVER_EPISODES}", in which every '
+            f'episode counts the same, then "{OVER_TIME}", in which every stretch of {STRETCH} '
+            "steps does, by the mean of the episodes that end in it"
+        ]
     if section.has_baseline:
         parts.append("then the difference to MO with standard replay on the seeds that both have")
     if section.has_paper:
         parts.append("then the paper's numbers")
     text = f"{what}: {', '.join(parts)}. The {best} of ours is bold"
+    if section.measure == "regret":
+        text += f"; it and differences are {OVER_EPISODES}"
     if section.has_paper:
-        text += "; ≈ marks numbers of the paper that lie in our interval"
+        text += (
+            "; the paper does not say which mean it prints, and ≈ marks numbers of it that lie in "
+            "our interval"
+        )
     return f"{text}."
 
 
@@ -184,8 +203,13 @@ def notes(table: ResultTable) -> list[str]:
         f"Fewer than {PAPER_RUNS} seeds, so that intervals are wide, or missing": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
         ],
+        f"Without an interval {OVER_TIME}, as the records of their runs were not kept": [
+            *dict.fromkeys(_full_name(cell) for cell in table.cells if _without_records(cell))
+        ],
         "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "
         "number, included in means": _odd(table, "failed"),
+        f"Diverged with a finite loss, above {FACTOR:g} times what their returns allow, and went "
+        "on learning; included in means": _odd(table, "exploded"),
         "Not counted, as no episode ended in the period": _odd(table, "no_episode"),
         f"Not counted, as the {measured} of their episodes is not known": _odd(table, "unknown"),
     }
@@ -248,12 +272,26 @@ def _cell_text(section: Section, cell: TableCell, best: bool) -> CellText:
     ours = cell.mean and estimate_text(cell.mean, f".{decimals(section)}f")
     return CellText(
         ours=ours or MISSING,
+        label=OVER_EPISODES if ours and section.measure == "regret" else "",
+        over_time=_over_time_text(section, cell) if ours else "",
         change=estimate_text(cell.change, "+.1f", "%") if cell.change else "",
         paper=_paper_text(cell),
         runs=_runs_text(section, cell),
         best=best,
         meets_paper=cell.contains_paper,
     )
+
+
+def _over_time_text(section: Section, cell: TableCell) -> str:
+    if section.measure != "regret":
+        return ""
+    if cell.over_time is None:
+        return f"{OVER_TIME} not recorded"
+    text = f"{estimate_text(cell.over_time, f'.{decimals(section)}f')} {OVER_TIME}"
+    if cell.seeds_over_time != cell.seeds:
+        text += f" ({len(cell.seeds_over_time)} of {len(cell.seeds)} seeds)"
+    near = cell.paper is not None and cell.over_time.contains(cell.paper)
+    return f"{text} ≈" if near else text
 
 
 def _paper_text(cell: TableCell) -> str:
@@ -268,9 +306,10 @@ def _paper_text(cell: TableCell) -> str:
 def _runs_text(section: Section, cell: TableCell) -> str:
     seeds = "1 seed" if len(cell.seeds) == 1 else f"{len(cell.seeds)} seeds"
     measured = "regret" if section.measure == "regret" else "return"
+    diverged = (*cell.failed, *cell.exploded)
     parts = {
         seeds: cell.seeds,
-        f"{len(cell.failed)} diverged": cell.failed,
+        f"{len(diverged)} diverged": diverged,
         f"no episode ended in {len(cell.no_episode)}": cell.no_episode,
         f"{measured} unknown of {len(cell.unknown)}": cell.unknown,
     }
@@ -290,6 +329,11 @@ def _best(section: Section, cells: Sequence[TableCell]) -> list[TableCell]:
 
 def _full_name(cell: TableCell) -> str:
     return f"{schedule_name(cell.schedule)} {cell_name(cell)}"
+
+
+def _without_records(cell: TableCell) -> bool:
+    """Whether the mean over time is known, but of no run of several."""
+    return cell.over_time is not None and cell.over_time.low is None and len(cell.seeds) > 1
 
 
 def _odd(table: ResultTable, which: str) -> list[str]:

@@ -70,7 +70,9 @@ def _cell(cell: CellText | None) -> str:
     if cell is None:
         return MISSING
     ours = f"**{cell.ours}**" if cell.best else cell.ours
-    return "<br>".join(line for line in (ours, cell.change, cell.paper, cell.runs) if line)
+    ours = f"{ours} {cell.label}".strip()
+    lines = (ours, cell.over_time, cell.change, cell.paper, cell.runs)
+    return "<br>".join(line for line in lines if line)
 
 
 def pipes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -8,9 +8,10 @@ import colorsys
 import hashlib
 from typing import Any
 
-from matplotlib.colors import TABLEAU_COLORS, to_hex
+from matplotlib.colors import to_hex
 
 from windvane.experiments.report.titles import known_agents
+from windvane.figure_style import COLOURS
 from windvane.replay import REPLAYS
 
 _STYLES = ("-", "--", ":", "-.")
@@ -18,9 +19,9 @@ _STYLES = ("-", "--", ":", "-.")
 
 def colour(agent: str) -> str:
     """The colour of an agent."""
-    known, colours = known_agents(), tuple(TABLEAU_COLORS)
-    if agent in known and known.index(agent) < len(colours):
-        return colours[known.index(agent)]
+    known = known_agents()
+    if agent in known and known.index(agent) < len(COLOURS):
+        return COLOURS[known.index(agent)]
     number = _number(agent)
     hue, lightness = number % 360 / 360, (0.28, 0.38, 0.48)[number // 360 % 3]
     return to_hex(colorsys.hls_to_rgb(hue, lightness, 0.75))

@@ -131,6 +131,10 @@ def _cell(cell: CellText | None) -> Text:
     if cell is None:
         return Text(MISSING)
     text = Text(cell.ours, style="bold" if cell.best else "")
+    if cell.label:
+        text.append(f" {cell.label}", style="not bold")
+    if cell.over_time:
+        text.append(f"\n{cell.over_time}", style="not bold")
     if cell.paper:
         text.append(f"\n({cell.paper})", style="not bold dim")
     return text

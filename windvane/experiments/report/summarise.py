@@ -13,8 +13,10 @@ import polars as pl
 
 from windvane.errors import LARGEST_COUNT, InputError
 from windvane.experiments.report.summary import POINTS, RunSummary
-from windvane.experiments.runs.frames import numbers, to_frame, whole_numbers
+from windvane.experiments.runs.frames import LARGEST, numbers, to_frame, whole_numbers
+from windvane.runs.divergence import check_loss
 from windvane.runs.records import TOLERANCE
+from windvane.runs.stretches import mean_over_time
 from windvane.training.config import TrainConfig
 
 
@@ -37,6 +39,7 @@ def summarise_run(
             "utility": utility,
         }
     )
+    loss = check_loss(_losses_and_returns(frame), config)
     late = episodes.filter(pl.col("step") > 0.75 * config.steps)
     windows = _windows(episodes, config.steps)
     utility_curve = windows["utility"].fill_null(math.nan).to_numpy()
@@ -51,6 +54,10 @@ def summarise_run(
         overall_utility=_mean(episodes["utility"]),
         last_utility=_mean(late["utility"]),
         utility_curve=None if np.isnan(utility_curve).all() else utility_curve,
+        overall_over_time=_over_time(episodes),
+        last_over_time=_over_time(late),
+        largest_loss=min(loss.largest, LARGEST),
+        loss_limit=min(loss.limit, LARGEST),
     )
 
 
@@ -100,6 +107,13 @@ def _utility(frame: pl.DataFrame) -> pl.Series | None:
     return stated
 
 
+def _losses_and_returns(frame: pl.DataFrame) -> dict[str, np.ndarray]:
+    """What tells whether a run diverged; a loss that is no number tells nothing."""
+    names = [name for name in frame.columns if name.startswith("return_")]
+    names += [name for name in ("loss",) if name in frame.columns and frame[name].dtype.is_float()]
+    return {name: frame[name].to_numpy() for name in names}
+
+
 def _vector(frame: pl.DataFrame, name: str) -> list[pl.Series]:
     """The columns `name_0`, `name_1` and so on."""
     found = sorted(c for c in frame.columns if re.fullmatch(rf"{name}_\d+", c))
@@ -120,6 +134,10 @@ def _windows(episodes: pl.DataFrame, steps: int) -> pl.DataFrame:
     return every.join(means, on="window", how="left", maintain_order="left").with_columns(
         pl.col("regret").fill_null(0.0)
     )
+
+
+def _over_time(episodes: pl.DataFrame) -> float:
+    return mean_over_time(episodes["step"].to_numpy(), episodes["regret"].to_numpy())
 
 
 def _mean(values: pl.Series) -> float:

@@ -23,6 +23,19 @@ Unmeasured = Literal["no episode", "unknown"]
 
 
 @dataclass(frozen=True)
+class CellNote:
+    """What is known of a cell alone, as the records of its runs were not kept."""
+
+    seeds: tuple[int, ...]
+    """The runs that it is about."""
+    overall_over_time: float
+    """The mean over these runs of the field of that name in `RunSummary`."""
+    last_over_time: float
+    exploded: tuple[int, ...] = ()
+    """Seeds of those that diverged although their loss stayed finite."""
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """One run: one seed of one cell. What is not known is NaN, a curve that is not known None."""
 
@@ -46,6 +59,17 @@ class RunSummary:
     """Mean utility of the episodes that ended in the last quarter of the steps."""
     utility_curve: Float[np.ndarray, " points"] | None = None
     """Mean utility of the episodes that ended in each of the POINTS windows."""
+    overall_over_time: float = math.nan
+    """Mean regret in which every stretch of 200 steps counts the same, by the mean of the
+    episodes that end in it; those where none ends do not count."""
+    last_over_time: float = math.nan
+    """The same of the last quarter of the steps."""
+    largest_loss: float = math.nan
+    """The largest finite loss that an episode recorded."""
+    loss_limit: float = math.nan
+    """What it may be at most for the returns that were recorded (`windvane.runs.divergence`)."""
+    note: CellNote | None = None
+    """What is known of its cell alone."""
 
     @property
     def seed(self) -> int:
@@ -56,6 +80,12 @@ class RunSummary:
     def cell(self) -> Cell:
         """The cell of a table: agent, replay, schedule."""
         return cell_of(self.config)
+
+    @property
+    def exploded(self) -> bool:
+        """Whether it diverged although its loss stayed finite, as far as that was recorded."""
+        noted = self.note is not None and self.seed in self.note.exploded
+        return not self.failed and (noted or self.largest_loss > self.loss_limit)
 
     @property
     def schedule(self) -> str:
@@ -72,8 +102,12 @@ class RunSummary:
         late = math.isfinite(self.overall_utility) and not math.isfinite(self.last_utility)
         return "no episode" if period == "last" and late else "unknown"
 
+    def over_time(self, period: str) -> float:
+        """The mean regret over stretches of time; NaN where it was not recorded."""
+        return self.overall_over_time if period == "overall" else self.last_over_time
+
     def value(self, measure: str, period: str) -> float:
-        """The mean of a measure over a period."""
+        """The mean of a measure over the episodes of a period."""
         if measure == "regret":
             return self.overall if period == "overall" else self.last
         return self.overall_utility if period == "overall" else self.last_utility

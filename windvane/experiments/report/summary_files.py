@@ -1,7 +1,7 @@
 """Summaries of runs in a small file, to publish where the records of all episodes are too large.
 
 `digest.parquet` has a row per run; `runs.csv` has the same without the curves, for people, and is
-never read.
+never read. What else is known of cells is in `cells.csv` (see `cell_notes`).
 """
 
 import csv
@@ -17,6 +17,7 @@ import polars as pl
 from jaxtyping import Float
 
 from windvane.errors import LARGEST_COUNT, InputError
+from windvane.experiments.report.cell_notes import with_notes
 from windvane.experiments.report.summary import POINTS, RunSummary
 from windvane.experiments.runs.frames import (
     faults_of,
@@ -35,6 +36,8 @@ from windvane.runs.tables import Records, write_table
 
 SUMMARIES, LINES = "digest.parquet", "runs.csv"
 _REGRET, _UTILITY = ("overall", "last"), ("overall_utility", "last_utility")
+_OVER_TIME = ("overall_over_time", "last_over_time")
+_LOSS = ("largest_loss", "loss_limit")
 _COUNTS = ("seed", "failed", "episodes")
 _PROVENANCE = (
     "version", "commit", "device", "precision", "jax", "python", "date", "parallel_runs", "seconds",
@@ -61,11 +64,14 @@ def read_summaries(folder: Path) -> list[RunSummary]:
             raise InputError(f"the summaries in {folder} are of an earlier version: make them anew")
         return []
     with faults_of(path, "a summary of runs"):
-        return _parse(read_frame(path)[0])
+        summaries = _parse(read_frame(path)[0])
+    return with_notes(summaries, folder)
 
 
 def _parse(frame: pl.DataFrame) -> list[RunSummary]:
-    """Check all columns, then read the rows. Columns of utility came later than the others."""
+    """Check all columns, then read the rows. Columns of utility came later than the others, and
+    after them those of means over time and of losses.
+    """
     configs = [
         one_run(read_object(text, "a configuration"), "a row") for text in texts(frame, "config")
     ]
@@ -90,6 +96,8 @@ def _parse(frame: pl.DataFrame) -> list[RunSummary]:
     else:
         utility = last_utility = [math.nan] * len(frame)
         utility_curves = [np.full(POINTS, math.nan)] * len(frame)
+    over_time, last_over_time = (_later(frame, name) for name in _OVER_TIME)
+    losses, limits = (_later(frame, name) for name in _LOSS)
     return [
         RunSummary(
             config=configs[row],
@@ -102,9 +110,20 @@ def _parse(frame: pl.DataFrame) -> list[RunSummary]:
             overall_utility=utility[row],
             last_utility=last_utility[row],
             utility_curve=None if np.isnan(utility_curves[row]).all() else utility_curves[row],
+            overall_over_time=over_time[row],
+            last_over_time=last_over_time[row],
+            largest_loss=losses[row],
+            loss_limit=limits[row],
         )
         for row in range(len(frame))
     ]
+
+
+def _later(frame: pl.DataFrame, name: str) -> list[float]:
+    """A column that summaries of earlier versions lack: not a number for each of their runs."""
+    if name not in frame.columns:
+        return [math.nan] * len(frame)
+    return numbers(frame, name, allow_nan=True).to_list()
 
 
 def _curves(frame: pl.DataFrame, names: tuple[str, ...]) -> Float[np.ndarray, "runs points"]:
@@ -137,7 +156,7 @@ def _columns(summaries: Sequence[RunSummary]) -> Records:
         **{name: np.asarray([each[name] for each in names]) for name in names[0]},
         **{
             name: np.asarray([getattr(s, name) for s in summaries])
-            for name in (*_COUNTS, *_REGRET, *_UTILITY)
+            for name in (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME, *_LOSS)
         },
         "provenance": np.asarray([json.dumps(s.provenance) for s in summaries]),
         "config": np.asarray([_config(s) for s in summaries]),
@@ -149,7 +168,7 @@ def _columns(summaries: Sequence[RunSummary]) -> Records:
 def _lines(summaries: Sequence[RunSummary]) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    numbers = (*_COUNTS, *_REGRET, *_UTILITY)
+    numbers = (*_COUNTS, *_REGRET, *_UTILITY, *_OVER_TIME, *_LOSS)
     lines.writerow((*_names(summaries[0]), *numbers, *_PROVENANCE, "config"))
     for summary in summaries:
         provenance = [summary.provenance.get(name, "") for name in _PROVENANCE]

@@ -49,7 +49,9 @@ class TableCell:
     seeds: tuple[int, ...]
     """The runs that the mean is of."""
     failed: tuple[int, ...]
-    """Seeds of runs that diverged; they are part of the mean where they have a number."""
+    """Seeds of runs that diverged and stopped learning; where they have a number, they are part of
+    the mean.
+    """
     no_episode: tuple[int, ...]
     """Seeds of runs that are not part of the mean, as no episode ended in the period."""
     unknown: tuple[int, ...]
@@ -61,6 +63,12 @@ class TableCell:
     """Percent more than the baseline; None for the baseline, or without it."""
     paper: float | None
     paper_change: float | None
+    over_time: Estimate | None = None
+    """The mean regret over stretches of time, of the runs that have it; None where none has."""
+    seeds_over_time: tuple[int, ...] = ()
+    """The runs that it is of."""
+    exploded: tuple[int, ...] = ()
+    """Seeds of runs that diverged although their loss stayed finite; they count as others do."""
 
     @property
     def unmeasured(self) -> tuple[int, ...]:
@@ -293,6 +301,7 @@ def _cell(
     schedule, agent, replay, period = cell
     runs = by_cell.get(cell, {})
     values = _values(runs, measure, period)
+    over_time, seeds_over_time = _over_time(runs, period) if measure == "regret" else (None, ())
     base = _values(by_cell.get((schedule, *BASELINE, period), {}), measure, period)
     reasons = {seed: run.unmeasured(measure, period) for seed, run in runs.items()}
     return TableCell(
@@ -309,7 +318,23 @@ def _cell(
         change=None if (agent, replay) == BASELINE else change(values, base),
         paper=paper,
         paper_change=paper_change,
+        over_time=over_time,
+        seeds_over_time=seeds_over_time,
+        exploded=tuple(seed for seed in runs if runs[seed].exploded),
     )
+
+
+def _over_time(runs: dict[int, RunSummary], period: str) -> tuple[Estimate | None, tuple[int, ...]]:
+    """The mean over stretches of time and the runs that it is of: of those that recorded it, else
+    of all if it is known of the cell as a whole.
+    """
+    values = {seed: run.over_time(period) for seed, run in runs.items()}
+    recorded = measured(values)
+    notes = [run.note for run in runs.values()]
+    if recorded or not notes or notes[0] is None or set(notes[0].seeds) != set(runs):
+        return mean(values), tuple(recorded)
+    known = notes[0].overall_over_time if period == "overall" else notes[0].last_over_time
+    return (Estimate(known), notes[0].seeds) if math.isfinite(known) else (None, ())
 
 
 def _values(runs: dict[int, RunSummary], measure: str, period: str) -> Runs:

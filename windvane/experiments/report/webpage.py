@@ -37,7 +37,7 @@ h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; }
 h2 { margin-top: 3rem; border-bottom: 1px solid var(--line); padding-bottom: .3rem; }
 h3 { margin-top: 2rem; }
 p { max-width: 48rem; }
-.soft, .cell div, dt, .runs { color: var(--soft); }
+.soft, .cell div, .cell small, dt, .runs { color: var(--soft); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .35rem .6rem; text-align: left; vertical-align: top;
@@ -127,7 +127,9 @@ def _cell(cell: CellText | None) -> str:
     if cell is None:
         return _tag("td", MISSING)
     lines = [_tag("b" if cell.best else "span", cell.ours)]
-    lines.extend(_tag("div", line) for line in (cell.change, cell.paper, cell.runs) if line)
+    lines += [" " + _tag("small", cell.label)] if cell.label else []
+    others = (cell.over_time, cell.change, cell.paper, cell.runs)
+    lines.extend(_tag("div", line) for line in others if line)
     kind = "cell meets" if cell.meets_paper else "cell"
     return f'<td class="{kind}">{"".join(lines)}</td>'
 

@@ -15,7 +15,7 @@ from windvane.errors import InputError, in_one_line
 from windvane.experiments.paper.grids import Grid
 from windvane.experiments.runs.completed import completed_paths, missing
 from windvane.experiments.runs.jobs import MAX_PARALLEL_RUNS, Job, make_jobs, run_job
-from windvane.experiments.runs.reproduce import ReproduceResult, diverged_runs
+from windvane.experiments.runs.reproduce import ReproduceResult, diverged_runs, exploded_runs
 from windvane.experiments.runs.store import Store
 from windvane.files import make_folder
 from windvane.progress import progress_display
@@ -110,3 +110,4 @@ def _collect(ray: Any, task: Any, job: Job, store: Store, result: ReproduceResul
         return
     result.trained += len(job.config.runs)
     result.diverged += diverged_runs(store, job.config.runs)
+    result.exploded += exploded_runs(store, job.config.runs)

@@ -25,6 +25,7 @@ from windvane.experiments.runs.provenance import commit
 from windvane.experiments.runs.store import Store
 from windvane.files import BusyError, atomic_write, make_folder
 from windvane.progress import say
+from windvane.runs.divergence import FACTOR
 from windvane.runs.stopping import TrainingStopped, stop_request
 from windvane.training.config import TrainConfig
 
@@ -43,6 +44,8 @@ class ReproduceResult:
     """Why a job failed."""
     diverged: list[str] = field(default_factory=list)
     """Runs that were trained now and diverged; they are stored as such."""
+    exploded: list[str] = field(default_factory=list)
+    """Runs that were trained now and diverged although their loss stayed finite."""
     busy: list[str] = field(default_factory=list)
     """Jobs that another process is running."""
     ignored: list[str] = field(default_factory=list)
@@ -98,6 +101,20 @@ def diverged_runs(store: Store, runs: Sequence[TrainConfig]) -> list[str]:
     return [f"{cell_of(run)} seed {run.seed_numbers[0]}" for run in runs if store.diverged(run)]
 
 
+def exploded_runs(store: Store, runs: Sequence[TrainConfig]) -> list[str]:
+    """The names of those runs in a store that diverged although their loss stayed finite."""
+    return [f"{cell_of(run)} seed {run.seed_numbers[0]}" for run in runs if store.exploded(run)]
+
+
+def about_exploded(names: Sequence[str]) -> str:
+    """A sentence about runs that diverged although their loss stayed finite."""
+    runs = "1 run" if len(names) == 1 else f"{len(names)} runs"
+    return (
+        f"{runs} diverged with a finite loss ({', '.join(names)}): it was above {FACTOR:g} times "
+        "what their returns allow; they went on learning, and reports mark them"
+    )
+
+
 def about_diverged(names: Sequence[str]) -> str:
     """A sentence about runs that diverged."""
     runs = "1 run" if len(names) == 1 else f"{len(names)} runs"
@@ -127,6 +144,10 @@ def _try_job(job: Job, store: Store, console: Console, result: ReproduceResult) 
         if diverged:
             result.diverged += diverged
             say(console, about_diverged(diverged))
+        exploded = exploded_runs(store, new)
+        if exploded:
+            result.exploded += exploded
+            say(console, about_exploded(exploded))
 
 
 def _write_error(store: Store, job: Job) -> Path | None:

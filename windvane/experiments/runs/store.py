@@ -19,6 +19,7 @@ from windvane.experiments.runs.cells import cell_of
 from windvane.experiments.runs.paths import CONTENT, RUNS, STORE_FORMAT, relative_path
 from windvane.experiments.runs.provenance import check_provenance
 from windvane.files import as_input_error, atomic_write, path_exists
+from windvane.runs.divergence import check_loss
 from windvane.runs.tables import Records, read_about, write_table
 from windvane.training.config import TrainConfig
 
@@ -56,9 +57,16 @@ class Store:
 
     def diverged(self, run: TrainConfig) -> bool:
         """Whether a run is there and diverged; what cannot be read is left to whoever reads it."""
+        return self._states(run, "failed")
+
+    def exploded(self, run: TrainConfig) -> bool:
+        """Whether a run is there and diverged although its loss stayed finite; as `diverged`."""
+        return self._states(run, "exploded")
+
+    def _states(self, run: TrainConfig, name: str) -> bool:
         path = self.path(run)
         try:
-            return json.loads(read_about(path)[_METADATA])["failed"] is True
+            return json.loads(read_about(path)[_METADATA])[name] is True
         except (OSError, KeyError, TypeError, ValueError):  # an InputError is one of the last
             return False
 
@@ -66,8 +74,8 @@ class Store:
         self, run: TrainConfig, records: Records, failed: bool, provenance: dict[str, Any]
     ) -> Path:
         """Write a run: the records of its episodes, after columns with the names of its problem and
-        cell; and in the file's metadata its whole configuration, whether it failed, and its
-        provenance.
+        cell; and in the file's metadata its whole configuration, whether it failed or its loss
+        exploded, and its provenance.
         """
         names = {"env": run.env, "observation": run.observation, **cell_of(run)._asdict()}
         number = len(records["step"])
@@ -77,6 +85,7 @@ class Store:
             "format": STORE_FORMAT,
             "config": run.to_json(),
             "failed": failed,
+            "exploded": not failed and check_loss(records, run).exploded,
             "provenance": provenance,
         }
         path = _make_room(self.path(run))
