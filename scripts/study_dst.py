@@ -143,10 +143,10 @@ def other_maps() -> dict[str, np.ndarray]:
     """Maps that fit what the paper says of its own: each treasure is best for a tenth of weights."""
     rows = (1, 2, 3, 4, 4, 4, 7, 7, 9, 10)
     return {
-        "the one used here": MAPS["paper"],
+        "dcrac": MAPS["dcrac"],
         "the same cells, first treasure 1": equal_shares((2, 2, 2, 4, 4, 5, 8, 8, 10, 11), 1.0),
         "Vamplew's cells, first treasure 1": equal_shares(rows, 1.0),
-        "Vamplew's cells, first treasure 5": equal_shares(rows, 5.0),
+        "tenths (Vamplew's cells, first treasure 5)": MAPS["tenths"],
     }
 
 
@@ -178,7 +178,7 @@ def naive_regret(sea_map: np.ndarray) -> tuple[float, float]:
 
 def exploring_regret(epsilon: float) -> float:
     """Mean regret of the policies that are best where some actions are random."""
-    sea = Sea(MAPS["paper"])
+    sea = Sea(MAPS["dcrac"])
 
     def chances(q: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return (1 - epsilon) * sea.greedy(q, weights) + epsilon / q.shape[1]
@@ -187,7 +187,7 @@ def exploring_regret(epsilon: float) -> float:
         q = sea.solve(lambda q: sea.values(q, chances(q, weights)))
         return sea.regret(weights, chances(q, weights))
 
-    return float(np.mean([regret(weights) for weights in EVEN])) / MAPS["paper"].max()
+    return float(np.mean([regret(weights) for weights in EVEN])) / MAPS["dcrac"].max()
 
 
 class Sea:

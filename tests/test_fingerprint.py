@@ -25,7 +25,7 @@ from windvane.replay.signature import ReturnSignature
 from windvane.replay.standard import StandardReplay
 from windvane.schedules import FixedWeights, RegularChanges, SparseChanges, WeightSequence
 
-MAP = np.asarray(MAPS["paper"])
+MAP = np.asarray(MAPS["dcrac"])
 
 
 def changed_map() -> np.ndarray:

@@ -10,14 +10,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from windvane.envs import ENVS
 from windvane.envs.deep_sea_treasure import (
     MAPS,
+    SOURCES,
     DeepSeaTreasure,
     DeepSeaTreasureState,
     check_map,
     reachable_distances,
+    read_map,
+    source,
 )
+from windvane.envs.factories import describe
 from windvane.errors import InputError
+from windvane.oracle import coverage_set
 
 mo_dst = pytest.importorskip("mo_gymnasium.envs.deep_sea_treasure.deep_sea_treasure")
 
@@ -34,15 +40,38 @@ def play(env: DeepSeaTreasure, actions: list[int]) -> tuple[list[float], bool, l
     return total.tolist(), terminated, np.asarray(state.position).tolist()
 
 
-def test_the_papers_map_is_the_one_of_the_design():
-    treasures = {tuple(cell): MAPS["paper"][tuple(cell)] for cell in np.argwhere(MAPS["paper"] > 0)}
+def test_the_map_of_the_dcrac_program():
+    treasures = {tuple(cell): MAPS["dcrac"][tuple(cell)] for cell in np.argwhere(MAPS["dcrac"] > 0)}
     assert treasures == {
         (2, 0): 18, (2, 1): 26, (2, 2): 31, (4, 3): 44, (4, 4): 48.2,
         (5, 5): 56, (8, 6): 72, (8, 7): 76.3, (10, 8): 90, (11, 9): 100,
     }  # fmt: skip
-    assert MAPS["paper"].shape == (12, 12)
-    assert (MAPS["paper"][:, 10:] == 0).all()
-    assert (MAPS["paper"][3:, 0] < 0).all()
+    assert MAPS["dcrac"].shape == (12, 12)
+    assert (MAPS["dcrac"][:, 10:] == 0).all()
+    assert (MAPS["dcrac"][3:, 0] < 0).all()
+
+
+def test_the_former_name_of_a_map_is_known():
+    """Files say "paper", which the map was called before; it may not be the paper's."""
+    assert np.array_equal(DeepSeaTreasure("paper").sea_map, DeepSeaTreasure().sea_map)
+    assert read_map("paper") == "dcrac"
+    assert "paper" not in MAPS
+    made = [ENVS.make("dst", args, "auto") for args in ({"map": "paper"}, {}, {"map": "tenths"})]
+    assert [describe(env) for env in made] == [("dst", {}), ("dst", {}), ("dst", {"map": "tenths"})]
+
+
+def test_every_known_map_says_where_it_is_from():
+    assert set(SOURCES) == set(MAPS)
+    assert source({}) == source({"map": "paper"}) == source({"map": "dcrac"})
+    assert "DCRAC (Nian, Irissappane and Roijers, 2020)" in source({})
+    assert source({"map": [[0, 5]]}) == source({"map": "a.txt"}) == "The map is a custom one."
+
+
+def test_tenths_is_each_treasure_for_a_tenth_of_the_weights():
+    values = coverage_set(DeepSeaTreasure("tenths"), 0.95).values
+    first = (np.arange(10_000) + 0.5) / 10_000
+    best = (np.stack([first, 1 - first], 1) @ values.T).argmax(1)
+    assert np.allclose(np.bincount(best) / 10_000, 0.1, atol=0.003)
 
 
 def test_maps_equal_the_peers():
@@ -122,7 +151,7 @@ def test_instances_of_one_shape_vmap():
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ("atlantis", "unknown map 'atlantis'; choose one of: paper, convex, concave"),
+        ("atlantis", "unknown map 'atlantis'; choose one of: dcrac, tenths, convex, concave"),
         ([[0, 1], [0]], "rows of one length"),
         ([0, 1], r"not of shape \(2,\)"),
         ([[0, float("nan")]], "finite numbers, not nan"),
@@ -156,7 +185,7 @@ def test_a_large_map_has_features_only():
         DeepSeaTreasure(sea_map, observation="pixels")
 
 
-@pytest.mark.parametrize("sea_map", ["paper", [[0, 0, 0, 0], [0, -1, -1, 2]], [[0], [0], [3]]])
+@pytest.mark.parametrize("sea_map", ["dcrac", [[0, 0, 0, 0], [0, -1, -1, 2]], [[0], [0], [3]]])
 def test_frames_are_48_by_48_with_and_without_the_table(sea_map):
     table, plain = DeepSeaTreasure(sea_map, observation="pixels"), DeepSeaTreasure(sea_map)
     state, *_ = table.step(table.reset(KEY), jnp.asarray(DOWN), KEY)

@@ -83,7 +83,7 @@ def test_batches_of_weights_and_returns_must_broadcast() -> None:
 
 def test_deep_sea_treasure_is_solved_once_a_map_limit_and_discount() -> None:
     first = oracle.coverage_set(SEA, 0.95)
-    assert oracle.coverage_set(DeepSeaTreasure("paper", observation="pixels"), 0.95) is first
+    assert oracle.coverage_set(DeepSeaTreasure("dcrac", observation="pixels"), 0.95) is first
     others = [
         oracle.coverage_set(DeepSeaTreasure("convex"), 0.95),
         oracle.coverage_set(DeepSeaTreasure(time_limit=5), 0.95),

@@ -245,7 +245,7 @@ def make_specimens(base: Path, finished: Result) -> Path:
     loose.mkdir()
     shutil.copy(shipped_path(Minecart(), 0.98), loose / "coverage.npz")
     PAPER.to_json(loose / "instance.json")
-    np.savetxt(loose / "map.txt", MAPS["paper"])
+    np.savetxt(loose / "map.txt", MAPS["dcrac"])
     (loose / "weights.txt").write_text("0.3,0.7")
     (loose / "search.json").write_text(json.dumps({"a": [1.0, 2.0], "b": None}))
     return base

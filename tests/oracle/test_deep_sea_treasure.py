@@ -69,7 +69,7 @@ def test_a_value_by_hand() -> None:
     assert np.allclose(coverage.values[0], [18 * 0.95, -1.95])
 
 
-@pytest.mark.parametrize("sea_map", ["paper", "convex", "concave"])
+@pytest.mark.parametrize("sea_map", ["dcrac", "tenths", "convex", "concave"])
 @pytest.mark.parametrize("gamma", [0.95, 1.0])
 def test_every_plan_earns_its_value(sea_map: str, gamma: float) -> None:
     env = DeepSeaTreasure(sea_map)

@@ -10,6 +10,9 @@ ENVS = Registry("env", {
     "dst": Entry(
         "Deep Sea Treasure", "windvane.envs.factories:deep_sea_treasure",
         "Dive for a treasure; richer ones lie further away.",
-        about={"preset": "paper-dst", "sparse_every": 5_000},
+        about={
+            "preset": "paper-dst", "sparse_every": 5_000,
+            "source": "windvane.envs.deep_sea_treasure:source",
+        },
     ),
 })  # fmt: skip

@@ -1,12 +1,13 @@
 """Deep Sea Treasure: a submarine dives for one treasure, and the richer ones lie further away.
 
-State, dynamics, reward and the three known maps. Pictures live in `deep_sea_treasure_drawing`.
+State, dynamics, reward and the known maps. Pictures live in `deep_sea_treasure_drawing`.
 """
 
 import warnings
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -58,9 +59,13 @@ def _sea(rows: int, columns: int, treasures: dict[tuple[int, int], float]) -> np
 
 
 MAPS = {
-    "paper": _sea(12, 12, {
+    "dcrac": _sea(12, 12, {
         (2, 0): 18, (2, 1): 26, (2, 2): 31, (4, 3): 44, (4, 4): 48.2,
         (5, 5): 56, (8, 6): 72, (8, 7): 76.3, (10, 8): 90, (11, 9): 100,
+    }),
+    "tenths": _sea(11, 11, {
+        (1, 0): 5, (2, 1): 24.01, (3, 2): 34.82, (4, 3): 43.37, (4, 4): 47.15,
+        (4, 5): 50.63, (7, 6): 65.05, (7, 7): 68.9, (9, 8): 81.15, (10, 9): 90.15,
     }),
     "convex": _sea(11, 11, {
         (1, 0): 0.7, (2, 1): 8.2, (3, 2): 11.5, (4, 3): 14.0, (4, 4): 15.1,
@@ -71,7 +76,21 @@ MAPS = {
         (4, 5): 16, (7, 6): 24, (7, 7): 50, (9, 8): 74, (10, 9): 124,
     }),
 }  # fmt: skip
-"""The paper's map, the convex one of Yang et al. (2019), the concave one of Vamplew et al."""
+"""The known maps; `SOURCES` says where each is from. The figure of the paper's own map is lost."""
+
+FORMER_NAMES = {"paper": "dcrac"}
+"""Names that maps had before; files may hold them."""
+
+_LOST = "The figure of the paper's own map is lost, so that it is not known to be the paper's."
+SOURCES = {
+    "dcrac": "is that of the program published with DCRAC (Nian, Irissappane and Roijers, 2020), "
+    f"and fits what the paper says of its own. {_LOST}",
+    "tenths": "has the cells of Vamplew et al., with treasures each of which is the best for a "
+    f"tenth of the weights, and fits what the paper says of its own, too. {_LOST}",
+    "convex": "is that of Yang et al. (2019), not the paper's.",
+    "concave": "is that of Vamplew et al., not the paper's.",
+}
+"""Where a map is from, after its name."""
 
 
 class DeepSeaTreasureState(eqx.Module):
@@ -99,7 +118,7 @@ class DeepSeaTreasure(PixelObservations[DeepSeaTreasureState], Renderable[DeepSe
 
     def __init__(
         self,
-        sea_map: str | ArrayLike = "paper",
+        sea_map: str | ArrayLike = "dcrac",
         *,
         observation: str = "features",
         time_limit: int = 100,
@@ -184,6 +203,7 @@ class DeepSeaTreasure(PixelObservations[DeepSeaTreasureState], Renderable[DeepSe
 
 def read_map(name: str) -> "str | np.ndarray":
     """The name of a known map, or the table of numbers that a text file holds."""
+    name = FORMER_NAMES.get(name, name)
     if name in MAPS:
         return name
     path = Path(name)
@@ -203,10 +223,17 @@ def read_map(name: str) -> "str | np.ndarray":
         return check_map(table)
 
 
+def source(args: Mapping[str, Any]) -> str:
+    """Where the map of an environment with these arguments is from."""
+    given = args.get("map", "dcrac")
+    name = FORMER_NAMES.get(given, given) if isinstance(given, str) else None
+    return f'The map "{name}" {SOURCES[name]}' if name in SOURCES else "The map is a custom one."
+
+
 def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:
     """Return the map as an array of numbers, or say what is wrong with it."""
     if isinstance(sea_map, str):
-        return MAPS[choose("map", sea_map, tuple(MAPS))]
+        return MAPS[choose("map", FORMER_NAMES.get(sea_map, sea_map), tuple(MAPS))]
     try:
         given = np.asarray(sea_map)
     except (TypeError, ValueError, RecursionError):

@@ -38,7 +38,7 @@ def minecart(
 
 
 def deep_sea_treasure(
-    observation: str, map: Any = "paper", time_limit: Any = 100
+    observation: str, map: Any = "dcrac", time_limit: Any = 100
 ) -> DeepSeaTreasure:
     """`map` is a name, a table of numbers, or a path to a text file with one."""
     sea_map = read_map(map) if isinstance(map, str) else map
@@ -55,7 +55,7 @@ def describe(env: Environment[Any]) -> tuple[str, dict[str, Any]] | None:
         sea_map = np.asarray(env.sea_map)
         names = (name for name, known in MAPS.items() if _equal(known, sea_map))
         args = {"map": next(names, None) or sea_map.tolist()}
-        args = {} if args["map"] == "paper" else args
+        args = {} if args["map"] == "dcrac" else args
         return "dst", args | ({} if env.time_limit == 100 else {"time_limit": env.time_limit})
     return None
 

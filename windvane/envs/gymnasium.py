@@ -321,7 +321,7 @@ def make_minecart(
 
 
 def make_deep_sea_treasure(
-    sea_map: str | ArrayLike = "paper",
+    sea_map: str | ArrayLike = "dcrac",
     observation: str = "features",
     render_mode: str | None = None,
     render_size: int = 480,

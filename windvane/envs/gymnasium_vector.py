@@ -342,7 +342,7 @@ def make_deep_sea_treasure(
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     render_mode: str | None = None,
     render_size: int = 480,
-    sea_map: str | ArrayLike = "paper",
+    sea_map: str | ArrayLike = "dcrac",
     observation: str = "features",
 ) -> WindvaneVectorEnv:
     """Vector entry point of `windvane/DeepSeaTreasure-v0`."""

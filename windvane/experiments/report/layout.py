@@ -22,6 +22,7 @@ from windvane.experiments.report.tables import (
     TableCell,
 )
 from windvane.experiments.report.titles import (
+    env_source,
     printable,
     replay_order,
     replay_titles,
@@ -173,7 +174,8 @@ def legend(section: Section) -> str:
             "; the paper does not say which mean it prints, and ≈ marks numbers of it that lie in "
             "our interval"
         )
-    return f"{text}."
+    shared = section.summaries[0].config
+    return f"{text}. {env_source(shared.env, shared.args('env'))}".rstrip()
 
 
 def caption(section: Section, name: str) -> str:

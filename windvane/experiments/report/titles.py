@@ -4,14 +4,15 @@ Known names come first, in the order of the paper and then of their registry; al
 name. What may not live here: colours and line styles (see `palette`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from windvane.agents import AGENTS
 from windvane.envs import ENVS
 from windvane.experiments.paper.published import published_results
 from windvane.experiments.runs.cells import SCHEDULES, rank
-from windvane.registry import CUSTOM
+from windvane.registry import CUSTOM, load
 from windvane.replay import REPLAYS
 
 
@@ -69,6 +70,13 @@ def replay_titles(names: Iterable[str]) -> dict[str, str]:
 def schedule_names(names: Iterable[str]) -> dict[str, str]:
     """A name for each schedule."""
     return _distinct(names, schedule_name)
+
+
+def env_source(name: str, args: Mapping[str, Any]) -> str:
+    """A sentence on where an environment with these arguments is from; empty if none is known."""
+    entry = ENVS.get(name)
+    source = entry and entry.about.get("source")
+    return load(source)(args) if source else ""
 
 
 def env_titles(names: Iterable[str]) -> dict[str, str]:
