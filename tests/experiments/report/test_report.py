@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.experiments.synthetic import PROVENANCE, make_cell, make_run, paper_runs
 from windvane.errors import InputError
 from windvane.experiments.paper.published import published_results
-from windvane.experiments.report.csv_table import COLUMNS, to_csv
+from windvane.experiments.report.csv_table import COLUMNS, PAIR_COLUMNS, pairs_to_csv, to_csv
 from windvane.experiments.report.figures import curve_figure, section_figures
 from windvane.experiments.report.latex import escape, to_latex
 from windvane.experiments.report.layout import Picture
@@ -140,9 +140,8 @@ def test_both_means_stand_beside_the_papers():
     )
     found = sections([*both, *some])
     text = to_markdown(found, {})
-    assert (
-        "**0.150 [-0.485, 0.785]** over episodes<br>0.350 [-0.285, 0.985] over time ≈<br>" in text
-    )
+    assert "0.150 [-0.485, 0.785] over episodes<br>0.350 [-0.285, 0.985] over time ≈<br>" in text
+    assert "over episodes<br>**0.150 [-0.485, 0.785] on the 2 seeds that all have**<br>" in text
     assert "<br>0.200 [0.200, 0.200] over time<br>" in text
     assert "<br>0.290 [0.163, 0.417] over time (2 of 3 seeds) ≈<br>" in text
     assert text.count("over time not recorded") == 1  # MO's last quarter
@@ -154,6 +153,67 @@ def test_both_means_stand_beside_the_papers():
     print_report(console, [*both, *some])
     assert "0.350 [-0.285, 0.985] over time" in console.export_text()
     console.file.close()
+
+
+def test_cells_stand_beside_each_other_on_common_seeds():
+    """CN is the lowest of all by its later seeds alone, which MO does not have."""
+    summaries = [
+        *make_cell([0.05, 0.07, 0.01, 0.01], last=0.2),
+        *make_cell([0.04, 0.04], agent="mo", replay="standard", last=0.3),
+        make_run(0.5, agent="uvfa", schedule="regular"),  # of another schedule
+    ]
+    found = sections(summaries)
+    text = to_markdown(found, {})
+    common = "0.0600 [-0.0671, 0.1871] on the 2 seeds that all have"
+    last = "0.2000 [0.2000, 0.2000] on the 2 seeds that all have"
+    assert f"over episodes<br>{common}<br>over time" in text
+    assert "| **0.0400 [0.0400, 0.0400]** over episodes<br>over time" in text
+    assert f"<br>**{last}**<br>" in text
+    assert text.count("that all have") == 2
+    assert common in "".join(parse(to_html(found, {})).text)
+    assert f"<b>{last}</b>" in to_html(found, {})
+    assert escape(common) in to_latex(found)
+    assert f"\\textbf{{{escape(last)}}}" in to_latex(found)
+    lines = csv.DictReader(to_csv(found).splitlines())
+    [line, _] = [line for line in lines if line["agent"] == "cn" and line["seeds"] == "4"]
+    assert (float(line["common"]), line["common_seeds"]) == (pytest.approx(0.06), "2")
+    assert float(line["mean"]) == pytest.approx(0.035)
+    # A curve ends at 100 times the mean regret of the runs that are compared.
+    cells = {Cell("cn", "der", "sparse"), Cell("mo", "standard", "sparse")}
+    lines = [line for axes in curve_figure(found[0], cells).axes for line in axes.lines]
+    ends = {round(float(np.ravel(line.get_ydata())[-1]), 6) for line in lines}
+    assert 6.0 in ends
+    assert 3.5 not in ends
+
+
+def test_pairs_are_written_with_their_p_values():
+    summaries = [
+        *make_cell([0.02, 0.03, 0.02], last=0.5),
+        *make_cell([0.05, 0.06, 0.08], agent="mo", replay="standard", last=0.4),
+    ]
+    found = sections(summaries)
+    lines = list(csv.DictReader(pairs_to_csv(found).splitlines()))
+    assert tuple(lines[0]) == PAIR_COLUMNS
+    for line, pair in zip(lines, found[0].tables[0].orderings, strict=True):
+        assert (line["lower_agent"], line["lower_replay"]) == ("cn", "der")
+        assert (line["higher_agent"], line["higher_replay"]) == ("mo", "standard")
+        numbers = [float(line[name]) for name in ("difference", "low", "high", "p", "corrected_p")]
+        ours = pair.ours
+        assert numbers == [ours.value, ours.low, ours.high, ours.p, pair.corrected]
+        assert (line["verdict"], line["confirmed"]) == (pair.verdict, str(pair.confirmed).lower())
+    assert [line["period"] for line in lines] == ["overall", "last"]
+    assert [float(line["paper"]) for line in lines] == [0.016, 0.018]
+
+
+def test_reports_say_which_map_was_used():
+    dcrac = 'The map "dcrac" is that of the program published with DCRAC (Nian, Irissappane and'
+    found = sections(make_cell([0.02]))
+    assert dcrac in to_markdown(found, {})
+    assert dcrac in "".join(parse(to_html(found, {})).text)
+    assert "DCRAC" in to_latex(found)
+    other = sections(make_cell([0.02], env_args={"map": "tenths"}))
+    assert 'The map "tenths" has the cells of Vamplew et al.' in to_markdown(other, {})
+    assert "The map" not in to_markdown(sections(make_cell([0.2], problem="minecart")), {})
 
 
 def test_reports_say_which_runs_are_missing_or_odd(some):
@@ -197,7 +257,7 @@ def test_reports_count_the_orders():
     text = to_markdown(sections(summaries), {})
     assert sentence in text
     line = "| sparse, last 25,000 steps | CN+DER < MO | reversed | +0.018 | "
-    assert f"{line}-0.1000 [-0.1000, -0.1000] |" in text
+    assert f"{line}-0.1000 [-0.1000, -0.1000] | <0.001, <0.001 |" in text
     assert sentence in "".join(parse(to_html(sections(summaries), {})).text)
 
 
@@ -441,14 +501,14 @@ def test_bands_that_are_cut_are_said_to_be():
 
 def test_a_report_is_written_and_can_be_written_again(some, tmp_path):
     paths = write_report(some, tmp_path / "new" / "report")
-    names = ["report.md", "report.tex", "report.csv", "report.html"]
+    names = ["report.md", "report.tex", "report.csv", "report.html", "pairs.csv"]
     shown = ["regret", "2-regret", "2-replays", "2-adaptation"]
     figures = [f"dst-{name}.png" for name in shown]
     assert [path.name for path in paths] == names + figures
     assert sorted(path.name for path in (tmp_path / "new" / "report").iterdir()) == sorted(
         names + figures
     )
-    for path in paths[4:]:
+    for path in paths[5:]:
         with Image.open(path) as image:
             assert image.width > 500
         assert f"]({path.name})" in paths[0].read_text()

@@ -19,7 +19,7 @@ from windvane.experiments.paper.published import published_tables
 from windvane.experiments.report.palette import colour, line_style
 from windvane.experiments.report.statistics import band
 from windvane.experiments.report.summary import POINTS, RunSummary
-from windvane.experiments.report.tables import BASELINE, Section
+from windvane.experiments.report.tables import BASELINE, Section, common_seeds
 from windvane.experiments.report.titles import (
     agent_order,
     agent_titles,
@@ -99,8 +99,8 @@ def section_figures(section: Section) -> dict[str, Figure]:
         if ran - main:
             figures["replays"] = curve_figure(section, ran)
     after: dict[Cell, list[list[float]]] = {}
-    for summary in section.summaries:
-        if summary.cell in main and (values := _after_changes(section, summary)):
+    for summary in _comparable([run for run in section.summaries if run.cell in main]):
+        if values := _after_changes(section, summary):
             after.setdefault(summary.cell, []).append(values)
     if after:
         figures["adaptation"] = adaptation_figure(section, after)
@@ -196,7 +196,7 @@ def _note(panels: Sequence[Panel], section: Section, changes: bool) -> str:
 
 def _curves_of(section: Section, cells: Collection[Cell]) -> dict[Cell, Curves]:
     """The curves of the cells that have some; the summaries are sorted by cell."""
-    here = [summary for summary in section.summaries if summary.cell in cells]
+    here = _comparable([summary for summary in section.summaries if summary.cell in cells])
     found = {}
     for cell, runs in groupby(here, key=lambda summary: summary.cell):
         drawn = [summary for summary in runs if summary.episodes]
@@ -218,6 +218,17 @@ def _curves_of(section: Section, cells: Collection[Cell]) -> dict[Cell, Curves]:
         if values.size:
             found[cell] = Curves(cell, steps, values)
     return found
+
+
+def _comparable(summaries: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs with the seeds that all cells of their schedule have, as in tables."""
+    seeds: dict[str, dict[Cell, set[int]]] = {}
+    for summary in summaries:
+        seeds.setdefault(summary.schedule, {}).setdefault(summary.cell, set()).add(summary.seed)
+    common = {schedule: common_seeds(cells.values()) for schedule, cells in seeds.items()}
+    return [
+        run for run in summaries if not common[run.schedule] or run.seed in common[run.schedule]
+    ]
 
 
 def _panels(curves: Mapping[Cell, Curves], cells: Collection[Cell], schedule: str) -> list[Panel]:

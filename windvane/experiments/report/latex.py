@@ -111,11 +111,16 @@ def _row(row: Row, schedule: str) -> list[str]:
 
 def _cell(cell: CellText | None) -> tuple[str, ...]:
     if cell is None:
-        return MISSING, "", "", "", ""
-    ours = escape(cell.ours)
-    ours = f"\\textbf{{{ours}}}" if cell.best else ours
+        return MISSING, "", "", "", "", ""
+    ours, common = escape(cell.ours), escape(cell.common)
+    if cell.best:
+        ours, common = (ours, _bold(common)) if common else (_bold(ours), common)
     ours = f"{ours} {cell.label}".strip()
-    return ours, *map(escape, (cell.over_time, cell.change, cell.paper, cell.runs))
+    return ours, common, *map(escape, (cell.over_time, cell.change, cell.paper, cell.runs))
+
+
+def _bold(text: str) -> str:
+    return f"\\textbf{{{text}}}"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -123,5 +128,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _pair(section: Section, pair: Ordering) -> str:
-    where, order, verdict, paper, ours = pair_texts(section, pair)
-    return r"\item " + escape(f"{where}: {order} by {paper} in the paper; here {ours}, {verdict}.")
+    where, order, verdict, paper, ours, p = pair_texts(section, pair)
+    return r"\item " + escape(
+        f"{where}: {order} by {paper} in the paper; here {ours}, p {p}, {verdict}."
+    )

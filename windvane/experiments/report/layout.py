@@ -33,14 +33,14 @@ from windvane.replay import REPLAYS
 from windvane.runs.divergence import FACTOR
 from windvane.runs.stretches import STRETCH
 
-_BAND = "the mean over seeds with its 95% band (Student)"
+_BAND = "the mean over the seeds that all cells beside it have, with its 95% band (Student)"
 _CUMULATIVE = (
     f"{_BAND}. It grows when an episode ends, so that an agent that goes in circles adds little: "
     "the table has the regret per episode."
 )
 _SINCE_CHANGE = (
     "by the steps since the last sparse change of weights, in the second half of the training: the "
-    "mean over changes and seeds with its 95% band (Student) over seeds."
+    "mean over changes and the seeds that all have, with its 95% band (Student) over seeds."
 )
 _UTILITY_BAND = (
     "the returns of the episodes that ended in a window of the steps, scalarised by their weights "
@@ -68,7 +68,7 @@ CAVEAT = (
     "correction for all pairs of a table is confirmed. Pairs for which the paper prints equal "
     "numbers are not judged."
 )
-PAIR_HEADER = ("schedule, period", "paper's order", "here", "paper", "ours")
+PAIR_HEADER = ("schedule, period", "paper's order", "here", "paper", "ours", "p, corrected p")
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class CellText:
     ours: str
     label: str
     """What `ours` is a mean over, where there are two means."""
+    common: str
+    """The mean on the seeds that all cells beside it have; empty where the cell has no others."""
     over_time: str
     """The mean over stretches of time, or that it was not recorded; empty where nothing was run,
     and of returns."""
@@ -95,7 +97,7 @@ class CellText:
     """Empty where the paper has none."""
     runs: str
     best: bool
-    """Whether ours is the best of its schedule and period."""
+    """Whether ours, on common seeds, is the best of its schedule and period."""
     meets_paper: bool
     """Whether the paper's number lies in our interval."""
 
@@ -166,7 +168,10 @@ def legend(section: Section) -> str:
         parts.append("then the difference to MO with standard replay on the seeds that both have")
     if section.has_paper:
         parts.append("then the paper's numbers")
-    text = f"{what}: {', '.join(parts)}. The {best} of ours is bold"
+    text = (
+        f"{what}: {', '.join(parts)}. The {best} of ours on the seeds that all cells have is bold, "
+        "significant or not"
+    )
     if section.measure == "regret":
         text += f"; it and differences are {OVER_EPISODES}"
     if section.has_paper:
@@ -237,9 +242,9 @@ def verdict_text(pairs: Sequence[Ordering]) -> str:
     )
 
 
-def pair_texts(section: Section, pair: Ordering) -> tuple[str, str, str, str, str]:
-    """Schedule and period of a pair, the paper's order, the verdict, the paper's difference and
-    ours.
+def pair_texts(section: Section, pair: Ordering) -> tuple[str, str, str, str, str, str]:
+    """Schedule and period of a pair, the paper's order, the verdict, the paper's difference, ours,
+    and its p-values.
     """
     period = period_title(section, pair.lower.period).lower()
     return (
@@ -248,7 +253,14 @@ def pair_texts(section: Section, pair: Ordering) -> tuple[str, str, str, str, st
         _judged(pair),
         f"{pair.paper:+.3f}",
         estimate_text(pair.ours, f"+.{decimals(section)}f"),
+        p_texts(pair),
     )
+
+
+def p_texts(pair: Ordering) -> str:
+    """The p-value of a difference and the one that is corrected for all pairs of the table."""
+    known = [value for value in (pair.ours.p, pair.corrected) if value is not None]
+    return ", ".join("<0.001" if value < 0.0005 else f"{value:.3f}" for value in known) or MISSING
 
 
 def estimate_text(estimate: Estimate, form: str, unit: str = "") -> str:
@@ -275,6 +287,7 @@ def _cell_text(section: Section, cell: TableCell, best: bool) -> CellText:
     return CellText(
         ours=ours or MISSING,
         label=OVER_EPISODES if ours and section.measure == "regret" else "",
+        common=_common_text(section, cell),
         over_time=_over_time_text(section, cell) if ours else "",
         change=estimate_text(cell.change, "+.1f", "%") if cell.change else "",
         paper=_paper_text(cell),
@@ -282,6 +295,13 @@ def _cell_text(section: Section, cell: TableCell, best: bool) -> CellText:
         best=best,
         meets_paper=cell.contains_paper,
     )
+
+
+def _common_text(section: Section, cell: TableCell) -> str:
+    if cell.common is None:
+        return ""
+    mean = estimate_text(cell.common, f".{decimals(section)}f")
+    return f"{mean} on the {len(cell.common_seeds)} seeds that all have"
 
 
 def _over_time_text(section: Section, cell: TableCell) -> str:
@@ -319,13 +339,15 @@ def _runs_text(section: Section, cell: TableCell) -> str:
 
 
 def _best(section: Section, cells: Sequence[TableCell]) -> list[TableCell]:
-    """The best of our cells per schedule and period: lowest regret, or highest utility."""
+    """The best of our cells per schedule and period, on the seeds that all have: lowest regret, or
+    highest utility.
+    """
     sign = 1 if section.measure == "regret" else -1
     best: dict[tuple[str, str], tuple[float, TableCell]] = {}
     for cell in cells:
-        group = cell.schedule, cell.period
-        if cell.mean and (group not in best or sign * cell.mean.value < best[group][0]):
-            best[group] = sign * cell.mean.value, cell
+        group, ours = (cell.schedule, cell.period), cell.compared
+        if ours and (group not in best or sign * ours.value < best[group][0]):
+            best[group] = sign * ours.value, cell
     return [cell for _, cell in best.values()]
 
 

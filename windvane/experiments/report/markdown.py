@@ -69,9 +69,11 @@ def escape(text: str) -> str:
 def _cell(cell: CellText | None) -> str:
     if cell is None:
         return MISSING
-    ours = f"**{cell.ours}**" if cell.best else cell.ours
+    ours, common = cell.ours, cell.common
+    if cell.best:
+        ours, common = (ours, f"**{common}**") if common else (f"**{ours}**", common)
     ours = f"{ours} {cell.label}".strip()
-    lines = (ours, cell.over_time, cell.change, cell.paper, cell.runs)
+    lines = (ours, common, cell.over_time, cell.change, cell.paper, cell.runs)
     return "<br>".join(line for line in lines if line)
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from windvane.errors import InputError
 from windvane.experiments.paper.orderings import contrary
-from windvane.experiments.report.csv_table import to_csv
+from windvane.experiments.report.csv_table import pairs_to_csv, to_csv
 from windvane.experiments.report.figures import section_figures
 from windvane.experiments.report.latex import to_latex
 from windvane.experiments.report.layout import (
@@ -62,6 +62,8 @@ def write_report(
         "report.csv": to_csv(found),
         "report.html": to_html(found, pictures),
     }
+    if any(table.orderings for section in found for table in section.tables):
+        texts["pairs.csv"] = pairs_to_csv(found)
     for name, text in texts.items():
         atomic_write(out / name, lambda file, text=text: file.write(text.encode()))
     made = (picture.path for saved in pictures.values() for picture in saved)
@@ -130,9 +132,11 @@ def _printed(section: Section, table: ResultTable) -> Table:
 def _cell(cell: CellText | None) -> Text:
     if cell is None:
         return Text(MISSING)
-    text = Text(cell.ours, style="bold" if cell.best else "")
+    text = Text(cell.ours, style="bold" if cell.best and not cell.common else "")
     if cell.label:
         text.append(f" {cell.label}", style="not bold")
+    if cell.common:
+        text.append(f"\n{cell.common}", style="bold" if cell.best else "not bold")
     if cell.over_time:
         text.append(f"\n{cell.over_time}", style="not bold")
     if cell.paper:
@@ -147,8 +151,8 @@ def _lines(section: Section, table: ResultTable) -> list[str]:
         lines.append(verdict_text(table.orderings))
     pairs = contrary(table.orderings)
     for pair in pairs[:PRINTED]:
-        where, order, verdict, paper, ours = pair_texts(section, pair)
-        lines.append(f"  {verdict}: {order} ({where}): paper {paper}, ours {ours}")
+        where, order, verdict, paper, ours, p = pair_texts(section, pair)
+        lines.append(f"  {verdict}: {order} ({where}): paper {paper}, ours {ours}, p {p}")
     if len(pairs) > PRINTED:
         lines.append(f"  and {len(pairs) - PRINTED} more pairs in the other direction")
     return lines

@@ -5,8 +5,8 @@ What may not live here: how a table looks anywhere (see `layout`).
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from windvane.errors import InputError
@@ -69,11 +69,21 @@ class TableCell:
     """The runs that it is of."""
     exploded: tuple[int, ...] = ()
     """Seeds of runs that diverged although their loss stayed finite; they count as others do."""
+    common: Estimate | None = None
+    """The mean of the runs with the seeds that all measured cells of the schedule and period have,
+    where this cell has more and at least two are common."""
+    common_seeds: tuple[int, ...] = ()
+    """The runs that it is of."""
 
     @property
     def unmeasured(self) -> tuple[int, ...]:
         """Seeds of all runs that are not part of the mean."""
         return tuple(sorted((*self.no_episode, *self.unknown)))
+
+    @property
+    def compared(self) -> Estimate | None:
+        """The mean that stands beside those of other cells: on common seeds."""
+        return self.common or self.mean
 
     @property
     def is_baseline(self) -> bool:
@@ -262,9 +272,13 @@ def _paper_table(
     return ResultTable(
         label=published[0].table,
         title=_title(published, problem),
-        cells=tuple(
-            _cell(key(cell), by_cell, "regret", cell.row, cell.regret, cell.change)
-            for cell in published
+        cells=_with_common(
+            [
+                _cell(key(cell), by_cell, "regret", cell.row, cell.regret, cell.change)
+                for cell in published
+            ],
+            by_cell,
+            "regret",
         ),
         orderings=orderings(published, regrets),
     )
@@ -279,7 +293,8 @@ def _extra_table(
     """What the paper does not have, with known names in its order."""
     ordered = sorted(keys, key=_order)
     titles = agent_titles(dict.fromkeys(agent for _, agent, _, _ in ordered))
-    cells = tuple(_cell(cell, by_cell, measure, titles[cell[1]], None, None) for cell in ordered)
+    made = [_cell(cell, by_cell, measure, titles[cell[1]], None, None) for cell in ordered]
+    cells = _with_common(made, by_cell, measure)
     about = " (not in the paper)" if measure == "regret" else " (scalarised return)"
     return ResultTable(EXTRA if measure == "regret" else UTILITY, problem + about, cells, ())
 
@@ -322,6 +337,34 @@ def _cell(
         seeds_over_time=seeds_over_time,
         exploded=tuple(seed for seed in runs if runs[seed].exploded),
     )
+
+
+def _with_common(
+    cells: Sequence[TableCell], by_cell: dict[CellKey, dict[int, RunSummary]], measure: Measure
+) -> tuple[TableCell, ...]:
+    """The cells, with their means on common seeds where these are fewer than their own."""
+    groups: dict[tuple[str, str], list[tuple[int, ...]]] = defaultdict(list)
+    for cell in cells:
+        if cell.seeds:
+            groups[cell.schedule, cell.period].append(cell.seeds)
+    found = []
+    for cell in cells:
+        common = common_seeds(groups[cell.schedule, cell.period])
+        if common and cell.seeds and common != cell.seeds:
+            runs = by_cell[cell.schedule, cell.agent, cell.replay, cell.period]
+            values = _values({seed: runs[seed] for seed in common}, measure, cell.period)
+            cell = replace(cell, common=mean(values), common_seeds=common)
+        found.append(cell)
+    return tuple(found)
+
+
+def common_seeds(each: Iterable[Iterable[int]]) -> tuple[int, ...]:
+    """The seeds that all of several cells have, if these are two or more: runs with the same seed
+    have the same weights, so that cells are compared on them.
+    """
+    sets = [set(seeds) for seeds in each]
+    common = set.intersection(*sets) if sets else set()
+    return tuple(sorted(common)) if len(common) >= 2 else ()
 
 
 def _over_time(runs: dict[int, RunSummary], period: str) -> tuple[Estimate | None, tuple[int, ...]]:

@@ -126,8 +126,12 @@ def _layout(laid_out: TableLayout) -> str:
 def _cell(cell: CellText | None) -> str:
     if cell is None:
         return _tag("td", MISSING)
-    lines = [_tag("b" if cell.best else "span", cell.ours)]
+    bold = cell.best and not cell.common
+    lines = [_tag("b" if bold else "span", cell.ours)]
     lines += [" " + _tag("small", cell.label)] if cell.label else []
+    if cell.common:
+        common = _tag("b", cell.common) if cell.best else escape(cell.common)
+        lines.append(f"<div>{common}</div>")
     others = (cell.over_time, cell.change, cell.paper, cell.runs)
     lines.extend(_tag("div", line) for line in others if line)
     kind = "cell meets" if cell.meets_paper else "cell"
