@@ -29,6 +29,7 @@ from windvane.experiments.report.markdown import pipes
 from windvane.experiments.report.summarise import summarise_run
 from windvane.experiments.report.summary import RunSummary
 from windvane.experiments.report.summary_files import read_summaries
+from windvane.experiments.report.tables import comparable
 from windvane.experiments.runs.provenance import device
 from windvane.experiments.runs.store import read_run
 from windvane.learning.learner import weights_key
@@ -71,7 +72,8 @@ def main() -> None:
     console, folder = Console(), arguments.training
     begun = (folder / CONFIG).exists()
     done = resume(folder, console=console) if begun else train(AGENT, out=folder, console=console)
-    summaries = [d for d in read_summaries(arguments.summary) if d.config.env == "minecart"]
+    paper = [run for run in read_summaries(arguments.summary) if run.config.env == "minecart"]
+    summaries = comparable(paper)
     levels = {
         share: [exploring(policy, share) for policy in done.policies]
         for share in (0.0, PAPER.epsilon_end)
@@ -215,7 +217,8 @@ which it calls approximate, and MO-Gymnasium has it from there (`convex_coverage
 | ours is higher by | {lower.mean():.4f}, between {lower.min():.4f} and {lower.max():.4f} |
 | weights for which theirs is more than can be had | {(lower < 0).mean():.0%} |
 
-Mean regret of all episodes / of the last quarter, with the weights that each run met (sparse changes: every step counts the same):
+Mean regret of all episodes / of the last quarter, with the weights that each run met (sparse changes: every step counts the same), on
+the seeds that all cells of a schedule have:
 
 {pipes(["", "seeds", "against our optimum", "against MO-Gymnasium's", "the paper's"], cells)}
 

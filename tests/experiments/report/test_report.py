@@ -501,14 +501,14 @@ def test_bands_that_are_cut_are_said_to_be():
 
 def test_a_report_is_written_and_can_be_written_again(some, tmp_path):
     paths = write_report(some, tmp_path / "new" / "report")
-    names = ["report.md", "report.tex", "report.csv", "report.html", "pairs.csv"]
+    names = ["report.md", "report.tex", "report.csv", "report.html", "pairs.csv", "adaptation.csv"]
     shown = ["regret", "2-regret", "2-replays", "2-adaptation"]
     figures = [f"dst-{name}.png" for name in shown]
     assert [path.name for path in paths] == names + figures
     assert sorted(path.name for path in (tmp_path / "new" / "report").iterdir()) == sorted(
         names + figures
     )
-    for path in paths[5:]:
+    for path in paths[6:]:
         with Image.open(path) as image:
             assert image.width > 500
         assert f"]({path.name})" in paths[0].read_text()

@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from windvane.experiments.paper.published import published_tables
+from windvane.experiments.report.adaptation import after_changes, carried_forward
 from windvane.experiments.report.palette import colour, line_style
 from windvane.experiments.report.statistics import band
-from windvane.experiments.report.summary import POINTS, RunSummary
-from windvane.experiments.report.tables import BASELINE, Section, common_seeds
+from windvane.experiments.report.summary import POINTS
+from windvane.experiments.report.tables import BASELINE, Section, comparable
 from windvane.experiments.report.titles import (
     agent_order,
     agent_titles,
@@ -43,8 +44,6 @@ from windvane.figure_style import (
     styled,
 )
 
-LEAST_POINTS, LEAST_PERIODS = 5, 4
-"""Points of a curve between two changes, and changes, that are needed to show what follows them."""
 MOST_CHANGES = 100
 """More weight changes than this would make a grey panel, and are not marked."""
 COLUMNS = 2
@@ -99,8 +98,8 @@ def section_figures(section: Section) -> dict[str, Figure]:
         if ran - main:
             figures["replays"] = curve_figure(section, ran)
     after: dict[Cell, list[list[float]]] = {}
-    for summary in _comparable([run for run in section.summaries if run.cell in main]):
-        if values := _after_changes(section, summary):
+    for summary in comparable([run for run in section.summaries if run.cell in main]):
+        if values := after_changes(section, summary):
             after.setdefault(summary.cell, []).append(values)
     if after:
         figures["adaptation"] = adaptation_figure(section, after)
@@ -144,7 +143,7 @@ def curve_figure(section: Section, cells: Collection[Cell]) -> Figure:
 
 def adaptation_figure(section: Section, after: Mapping[Cell, list[list[float]]]) -> Figure:
     """The measure by the steps since the weights changed, over the second half of the training: for
-    every run of a cell the values of `_after_changes`. A panel per agent, all with one scale.
+    every run of a cell the values of `after_changes`. A panel per agent, all with one scale.
     """
     each = section.steps / POINTS
     curves = {}
@@ -196,7 +195,7 @@ def _note(panels: Sequence[Panel], section: Section, changes: bool) -> str:
 
 def _curves_of(section: Section, cells: Collection[Cell]) -> dict[Cell, Curves]:
     """The curves of the cells that have some; the summaries are sorted by cell."""
-    here = _comparable([summary for summary in section.summaries if summary.cell in cells])
+    here = comparable([summary for summary in section.summaries if summary.cell in cells])
     found = {}
     for cell, runs in groupby(here, key=lambda summary: summary.cell):
         drawn = [summary for summary in runs if summary.episodes]
@@ -206,7 +205,7 @@ def _curves_of(section: Section, cells: Collection[Cell]) -> dict[Cell, Curves]:
         else:
             steps = (np.arange(POINTS) + 0.5) * section.steps / POINTS
             curves = [
-                _carried_forward(s.utility_curve) for s in drawn if s.utility_curve is not None
+                carried_forward(s.utility_curve) for s in drawn if s.utility_curve is not None
             ]
         if not curves:
             continue
@@ -218,17 +217,6 @@ def _curves_of(section: Section, cells: Collection[Cell]) -> dict[Cell, Curves]:
         if values.size:
             found[cell] = Curves(cell, steps, values)
     return found
-
-
-def _comparable(summaries: Sequence[RunSummary]) -> list[RunSummary]:
-    """The runs with the seeds that all cells of their schedule have, as in tables."""
-    seeds: dict[str, dict[Cell, set[int]]] = {}
-    for summary in summaries:
-        seeds.setdefault(summary.schedule, {}).setdefault(summary.cell, set()).add(summary.seed)
-    common = {schedule: common_seeds(cells.values()) for schedule, cells in seeds.items()}
-    return [
-        run for run in summaries if not common[run.schedule] or run.seed in common[run.schedule]
-    ]
 
 
 def _panels(curves: Mapping[Cell, Curves], cells: Collection[Cell], schedule: str) -> list[Panel]:
@@ -318,32 +306,3 @@ def _changes(section: Section, schedule: str) -> Sequence[int]:
     every = steps_between_changes(config)
     changes = range(every, config.steps, every) if every else ()
     return changes if len(changes) <= MOST_CHANGES else ()
-
-
-def _after_changes(section: Section, summary: RunSummary) -> list[float]:
-    """The mean at each point between two sparse changes, in the second half of the training: the
-    regret of 1,000 steps, or the scalarised return. Empty where changes do not lie on points, or
-    are too few or close to see.
-    """
-    steps, every = summary.config.steps, steps_between_changes(summary.config)
-    if every is None or steps < POINTS or not summary.episodes:
-        return []
-    points, rest = divmod(every * POINTS, steps)
-    periods = steps // every
-    if rest or points < LEAST_POINTS or periods < LEAST_PERIODS:
-        return []
-    if section.measure == "regret":
-        values = np.diff(summary.curve, prepend=0.0) * POINTS / steps * 1000
-    elif summary.utility_curve is None:
-        return []
-    else:
-        values = _carried_forward(summary.utility_curve)
-    late = values[: periods * points].reshape(periods, points)[-(-periods // 2) :]
-    return late.mean(0).tolist()
-
-
-def _carried_forward(curve: Float[np.ndarray, " points"]) -> Float[np.ndarray, " points"]:
-    """Windows in which no episode ended have the value of the one before."""
-    known = np.isfinite(curve)
-    last = np.maximum.accumulate(np.where(known, np.arange(len(curve)), -1))
-    return np.where(last < 0, np.nan, curve[np.maximum(last, 0)])

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from windvane.errors import InputError
 from windvane.experiments.paper.orderings import contrary
+from windvane.experiments.report.adaptation import adaptations_to_csv
 from windvane.experiments.report.csv_table import pairs_to_csv, to_csv
 from windvane.experiments.report.figures import section_figures
 from windvane.experiments.report.latex import to_latex
@@ -64,6 +65,8 @@ def write_report(
     }
     if any(table.orderings for section in found for table in section.tables):
         texts["pairs.csv"] = pairs_to_csv(found)
+    if after := adaptations_to_csv(found):
+        texts["adaptation.csv"] = after
     for name, text in texts.items():
         atomic_write(out / name, lambda file, text=text: file.write(text.encode()))
     made = (picture.path for saved in pictures.values() for picture in saved)

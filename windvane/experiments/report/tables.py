@@ -367,6 +367,17 @@ def common_seeds(each: Iterable[Iterable[int]]) -> tuple[int, ...]:
     return tuple(sorted(common)) if len(common) >= 2 else ()
 
 
+def comparable(summaries: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs with the seeds that all cells of their schedule have, as in tables."""
+    seeds: dict[str, dict[Cell, set[int]]] = {}
+    for summary in summaries:
+        seeds.setdefault(summary.schedule, {}).setdefault(summary.cell, set()).add(summary.seed)
+    common = {schedule: common_seeds(cells.values()) for schedule, cells in seeds.items()}
+    return [
+        run for run in summaries if not common[run.schedule] or run.seed in common[run.schedule]
+    ]
+
+
 def _over_time(runs: dict[int, RunSummary], period: str) -> tuple[Estimate | None, tuple[int, ...]]:
     """The mean over stretches of time and the runs that it is of: of those that recorded it, else
     of all if it is known of the cell as a whole.
