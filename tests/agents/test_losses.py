@@ -42,7 +42,12 @@ ALL = [
 
 
 def loss(
-    agent: Agent, online: Any, target: Any, weights: Any, terminated: bool = False
+    agent: Agent,
+    online: Any,
+    target: Any,
+    weights: Any,
+    terminated: bool = False,
+    limit: float | None = None,
 ) -> tuple[Any, Any]:
     """Loss and errors of the step above, trained on some weight vectors."""
     return agent.loss(
@@ -53,6 +58,7 @@ def loss(
             jnp.asarray([1]),
             jnp.asarray([[1.0, -1.0]]),
             jnp.asarray([terminated]),
+            target_limit=None if limit is None else jnp.asarray(limit),
         ),
         jnp.asarray([weights]),
         jnp.asarray(0.5),
@@ -82,6 +88,40 @@ def test_errors_of_a_step(agent: Agent, weights: Any, error: float) -> None:
     assert value == pytest.approx(error)
     assert info.loss == pytest.approx(error)
     assert np.allclose(info.td_errors, [error])
+
+
+@pytest.mark.parametrize(
+    ("agent", "weights", "limit", "error"),
+    [
+        # y = (6, 9) is clipped to (6, 7), against (3, 0): errors 3 and 7.
+        (MultiObjectiveDQN(), [LEFT], 7.0, 5),
+        # y = (16, 19) is clipped to (10, 10): errors 7 and 10.
+        (MultiNetwork(), [RIGHT], 10.0, 8.5),
+        # (6, 9) stays and (16, 19) becomes (10, 10): half of 6 and of 8.5.
+        (ConditionedNetwork(), [LEFT, RIGHT], 10.0, 7.25),
+        # y = (6, 19) is clipped to (2, 2): errors 1 and 2.
+        (Naive(), [LEFT], 2.0, 1.5),
+        (MultiObjectiveDQN(), [LEFT], 100.0, 6),
+    ],
+)
+def test_targets_may_be_clipped(agent: Agent, weights: Any, limit: float, error: float) -> None:
+    online, target = TableNetwork(ONLINE), TableNetwork(TARGET)
+    value, info = loss(agent, online, target, weights, limit=limit)
+    assert value == pytest.approx(error)
+    assert np.allclose(info.td_errors, [error])
+
+
+def test_targets_are_clipped_below_zero_too() -> None:
+    # y = (1 - 9 / 2, -1 - 9 / 2) = (-3.5, -5.5) is clipped to (-3.5, -4): errors 6.5 and 4.
+    low = TableNetwork([[[-9, -9], [-9, -9]], [[-9, -9], [-9, -9]]])
+    value, _ = loss(MultiObjectiveDQN(), TableNetwork(ONLINE), low, [LEFT], limit=4.0)
+    assert value == pytest.approx(5.25)
+    # UVFA's target is one scalar: 4 becomes 2, against 3.
+    online, target = (
+        TableNetwork([[[1], [3]], [[2], [5]]]),
+        TableNetwork([[[-9], [-9]], [[7], [9]]]),
+    )
+    assert loss(UVFA(), online, target, [RIGHT], limit=2.0)[0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize("agent", ALL[:-1])

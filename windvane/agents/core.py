@@ -29,6 +29,8 @@ class TransitionBatch(eqx.Module):
     terminated: Bool[Array, " n"]
     step: int | Int[Array, ""] = 0
     """The step at which they are learned from, for losses that change in the course of a run."""
+    target_limit: Float[Array, ""] | None = None
+    """The largest size of a target; None where targets are not clipped."""
 
 
 class LossInfo(eqx.Module):
@@ -244,6 +246,8 @@ class Agent(eqx.Module):
         discounts = jnp.where(batch.terminated, 0.0, gamma)
         per_transition = jax.vmap(self.targets)
         targets = per_transition(next_online, next_target, batch.rewards, discounts, weights)
+        if batch.target_limit is not None:
+            targets = jnp.clip(targets, -batch.target_limit, batch.target_limit)
         q_taken = jnp.take_along_axis(q, batch.actions[:, None, None, None], axis=2)[:, :, 0]
         difference = jax.lax.stop_gradient(targets) - q_taken
         losses, td_errors = self.distance(difference, weights, batch.step)

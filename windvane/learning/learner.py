@@ -110,6 +110,12 @@ class Learner(eqx.Module):
         decay = self.hyperparameters.average_decay
         return isinstance(decay, jax.Array) or decay > 0
 
+    @property
+    def clipping(self) -> bool:
+        """Whether targets are clipped."""
+        limit = self.hyperparameters.clip_targets
+        return isinstance(limit, jax.Array) or limit > 0
+
     def epsilon(self, step: Int[Array, ""]) -> Float[Array, ""]:
         """Exploration falls linearly, then stays."""
         return epsilon(self.hyperparameters, step)
@@ -215,6 +221,7 @@ class Learner(eqx.Module):
             rewards=rows.reward,
             terminated=rows.terminated,
             step=step,
+            target_limit=jnp.asarray(h.clip_targets, jnp.float32) if self.clipping else None,
         )
         grad = eqx.filter_grad(self.agent.loss, has_aux=True)
         gradient, info = grad(state.online, state.target, batch, weights, jnp.asarray(h.gamma))

@@ -37,8 +37,8 @@ SMALLEST = 1e-30
 """What is nearer to 0 but not 0 itself is lost in 32 bits."""
 
 ADDED_LATER = (
-    "rollout", "dueling", "layer_norm", "average_decay", "adam_epsilon", "start_from",
-    "start_checksum",
+    "rollout", "dueling", "layer_norm", "average_decay", "adam_epsilon", "clip_targets",
+    "start_from", "start_checksum",
 )  # fmt: skip
 """Settings that files of this format may lack, since they are younger than it."""
 RUN_ID = "run_id"
@@ -334,6 +334,7 @@ _NUMBERS = {
     "momentum": _Range(0, 1, open_high=True),
     "adam_epsilon": _POSITIVE,
     "clip_norm": _POSITIVE,
+    "clip_targets": _Range(0, 1e30),
     "epsilon_start": _SHARE,
     "epsilon_end": _SHARE,
     "reward_scale": _POSITIVE,
