@@ -14,12 +14,11 @@ from windvane.envs.minecart import Minecart
 from windvane.errors import InputError
 from windvane.experiments.runs.frames import LARGEST
 from windvane.experiments.runs.store import Store
-from windvane.runs.divergence import FACTOR, LossCheck, check_loss, exploded_runs
+from windvane.runs.divergence import LossCheck, check_loss, exploded_runs
 from windvane.runs.result import Result, read_summary
 from windvane.runs.runner import read_result, train
 from windvane.training.config import TrainConfig
 
-RECORDS = Path(__file__).parents[2] / "results" / "minecart-records.md"
 MINECART = TrainConfig.preset("paper-minecart", agent="cn", replay="standard", seeds=(0,))
 
 
@@ -42,11 +41,11 @@ def test_a_loss_is_compared_with_the_widest_range_of_returns() -> None:
     assert check_loss(episodes([0.1, 40.1], **returns), MINECART).exploded
 
 
-def test_the_known_run_is_marked_whatever_its_returns_were() -> None:
-    """Its loss went from 0.03 to 836.77; no episode of Minecart can earn or cost more than this."""
+def test_a_run_like_one_that_was_lost_is_marked_whatever_its_returns_were() -> None:
+    """A loss that goes from 0.03 to 840; no episode of Minecart can earn or cost more than this."""
     low, high = Minecart().reward_bounds
     widest = float((high - low)[-1]) / (1 - MINECART.gamma)
-    path = [0.03, 0.08, 4.7, 30.7, 140.8, 836.77, 43.5]
+    path = [0.03, 0.08, 5.0, 30.0, 140.0, 840.0, 40.0]
     returns = {"return_0": [1.5] * 7, "return_1": [1.5] * 7, "return_2": [-widest] * 7}
     assert widest > 8  # one as bad was held by a buffer
     found = check_loss(episodes(path, **returns), MINECART)
@@ -57,24 +56,6 @@ def test_the_known_run_is_marked_whatever_its_returns_were() -> None:
 def test_a_run_that_recovers_from_a_small_excess_is_not_marked() -> None:
     returns = {"return_0": [0, 1.1, 1], "return_1": [0, 0, 1], "return_2": [-3, -1, -0.5]}
     assert not check_loss(episodes([0.03, 1.9, 0.05], **returns), MINECART).exploded
-
-
-def test_no_other_run_whose_losses_are_published_is_marked() -> None:
-    """The largest loss of each, and a limit that is lower than any of theirs can have been: every
-    run had episodes of 20 steps and more, whose fuel costs this even where the cart stands still.
-    """
-    text = RECORDS.read_text().partition("## Episodes")[2].partition("## Lost")[0]
-    lines = [line.split(" | ") for line in text.splitlines() if line.count("|") == 6]
-    losses = {
-        (cell.strip("| "), seed): float(loss.strip(" |"))
-        for cell, *_, last in lines[2:]
-        for seed, loss in enumerate(last.split(", "))
-    }
-    assert len(losses) == 55
-    gamma, idle = MINECART.gamma, float(-np.asarray(Minecart().fuel_costs).max())
-    least = FACTOR * idle * (1 - gamma**20) / (1 - gamma)
-    marked = [run for run, loss in losses.items() if loss > least]
-    assert marked == [("cn-standard-sparse", 0)]
 
 
 def test_the_first_loss_is_no_sign() -> None:

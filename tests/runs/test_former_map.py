@@ -1,6 +1,7 @@
 """Runs whose files call a map as it was called before: read, resumed, stored and judged."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,8 @@ def test_old_files_with_the_former_name_load(
     assert same_records(result.records, expected.records)
     [path] = (folder / "policies").glob("*.safetensors")
     policy = Policy.load(path)
-    assert np.array_equal(np.asarray(policy.env.sea_map), MAPS["dcrac"].astype(np.float32))
+    env: Any = policy.env
+    assert np.array_equal(np.asarray(env.sea_map), MAPS["dcrac"].astype(np.float32))
     assert np.isfinite(windvane.evaluate(policy, [0.5, 0.5]).regret).all()
 
     store = Store(tmp_path / "store")

@@ -41,6 +41,7 @@ def test_means_just_after_a_change_and_later():
     [found] = adaptations(section)
     assert (found.seeds, found.soon, found.later) == (3, pytest.approx(8), pytest.approx(7 / 3))
     expected = difference({0: 6, 1: 10, 2: 8}, {0: 2, 1: 4, 2: 1})
+    assert expected is not None
     assert found.difference.value == pytest.approx(expected.value)
     assert found.difference.p == pytest.approx(expected.p)
 

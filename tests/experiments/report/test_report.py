@@ -235,6 +235,17 @@ def test_reports_say_which_runs_are_missing_or_odd(some):
     assert "1 seed, 1 diverged" in text
 
 
+def test_reports_say_of_which_runs_it_is_not_known_whether_they_diverged():
+    said = "Not known whether they diverged with a finite loss, as losses were not kept:"
+    runs = make_cell([0.02, 0.03])
+    assert f"{said} all of them." in to_markdown(sections(runs), {})
+    known = [dataclasses.replace(run, largest_loss=9.0, loss_limit=5.0) for run in runs[:1]]
+    text = to_markdown(sections([*known, runs[1]]), {})
+    assert f"{said} sparse CN+DER (seed 1)." in text
+    assert "went on learning; included in means: sparse CN+DER (seed 0)." in text
+    assert said not in to_markdown(sections(known), {})
+
+
 def test_reports_say_which_tables_are_left_out():
     found = sections(make_cell([0.2], problem="minecart"))
     said = "Left out, as no cell was run that only they have: Minecart with SEL and EXP, sparse"

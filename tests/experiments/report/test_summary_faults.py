@@ -1,9 +1,7 @@
 """Summaries and contents of buffers that hold something else: the sentence names file and fault."""
 
-import csv
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,12 @@ import pytest
 
 from tests.experiments.synthetic import make_cell, make_run
 from windvane.errors import InputError
-from windvane.experiments.report.cell_notes import COLUMNS, NOTES, cell_path
 from windvane.experiments.report.content import content_figures, read_content
-from windvane.experiments.report.markdown import to_markdown
-from windvane.experiments.report.summary import CellNote, RunSummary
 from windvane.experiments.report.summary_files import (
     SUMMARIES,
     read_summaries,
     write_summaries,
 )
-from windvane.experiments.report.tables import sections
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -97,50 +91,6 @@ def test_summaries_of_earlier_versions_are_read(tmp_path: Path) -> None:
     assert np.isnan(summary.overall_utility)
     assert np.isnan([summary.overall_over_time, summary.last_over_time]).all()
     assert summary.utility_curve is None
-
-
-def noted(folder: Path, **changes: str) -> list[RunSummary]:
-    """Summaries of one cell, and a note about it."""
-    write_summaries(make_cell([0.1, 0.2]), folder)
-    [runs] = {cell_path(summary) for summary in read_summaries(folder)}
-    line = dict(zip(COLUMNS, (runs, "0 1", "0.3", "0.25", "1", "a, page"), strict=True)) | changes
-    with (folder / NOTES).open("w") as file:
-        lines = csv.DictWriter(file, list(line), lineterminator="\n")
-        lines.writeheader()
-        lines.writerow(line)
-    return read_summaries(folder)
-
-
-def test_what_is_known_of_a_cell_alone_is_shown_without_an_interval(tmp_path: Path) -> None:
-    summaries = noted(tmp_path)
-    assert summaries[0].note == summaries[1].note == CellNote((0, 1), 0.3, 0.25, (1,))
-    text = to_markdown(sections(summaries), {})
-    assert "<br>0.3000 over time<br>" in text
-    assert "<br>0.2500 over time<br>" in text
-    assert "Without an interval over time, as the records of their runs were not kept: " in text
-    # With a run that the note is not about, or one that recorded it, the note no longer holds.
-    more = [*summaries, make_run(0.3, seed=2)]
-    assert to_markdown(sections(more), {}).count("over time not recorded") == 2
-    more = [summaries[0], replace(summaries[1], overall_over_time=0.7)]
-    assert "<br>0.7000 over time (1 of 2 seeds)<br>" in to_markdown(sections(more), {})
-    assert all(summary.note is None for summary in noted(tmp_path, seeds="3 4"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"seeds": "a b"}, "the line of dst/cn-der-sparse/"),
-        ({"overall_over_time": ""}, "has something else than numbers"),
-        ({"more": "1"}, "its columns must be runs, seeds, overall_over_time, last_over_time, expl"),
-    ],
-)
-def test_notes_that_hold_something_else_are_named(
-    changes: dict[str, str], fault: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError) as error:
-        noted(tmp_path, **changes)
-    assert str(error.value).startswith(f"the table of cells {tmp_path / NOTES} is not usable: ")
-    assert fault in str(error.value)
 
 
 CONTENT = {"diverse": [0, 1, 1], "return_0": [0.1, 0.2, 0.3], "return_1": [-1.0, -2.0, -3.0]}

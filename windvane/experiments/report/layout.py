@@ -210,13 +210,13 @@ def notes(table: ResultTable) -> list[str]:
         f"Fewer than {PAPER_RUNS} seeds, so that intervals are wide, or missing": [
             f"{_full_name(cell)} ({len(cell.seeds)})" for cell in table.short
         ],
-        f"Without an interval {OVER_TIME}, as the records of their runs were not kept": [
-            *dict.fromkeys(_full_name(cell) for cell in table.cells if _without_records(cell))
-        ],
         "Diverged and stopped learning, as a loss or gradient was not finite; where they have a "
         "number, included in means": _odd(table, "failed"),
         f"Diverged with a finite loss, above {FACTOR:g} times what their returns allow, and went "
         "on learning; included in means": _odd(table, "exploded"),
+        "Not known whether they diverged with a finite loss, as losses were not kept": _unjudged(
+            table
+        ),
         "Not counted, as no episode ended in the period": _odd(table, "no_episode"),
         f"Not counted, as the {measured} of their episodes is not known": _odd(table, "unknown"),
     }
@@ -355,9 +355,14 @@ def _full_name(cell: TableCell) -> str:
     return f"{schedule_name(cell.schedule)} {cell_name(cell)}"
 
 
-def _without_records(cell: TableCell) -> bool:
-    """Whether the mean over time is known, but of no run of several."""
-    return cell.over_time is not None and cell.over_time.low is None and len(cell.seeds) > 1
+def _unjudged(table: ResultTable) -> list[str]:
+    """Cells and the seeds of their runs of which it is not known whether they diverged."""
+    every = all(set(cell.unjudged) >= {*cell.seeds} for cell in table.cells)
+    return (
+        ["all of them"]
+        if every and any(cell.seeds for cell in table.cells)
+        else _odd(table, "unjudged")
+    )
 
 
 def _odd(table: ResultTable, which: str) -> list[str]:

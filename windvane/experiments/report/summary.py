@@ -23,19 +23,6 @@ Unmeasured = Literal["no episode", "unknown"]
 
 
 @dataclass(frozen=True)
-class CellNote:
-    """What is known of a cell alone, as the records of its runs were not kept."""
-
-    seeds: tuple[int, ...]
-    """The runs that it is about."""
-    overall_over_time: float
-    """The mean over these runs of the field of that name in `RunSummary`."""
-    last_over_time: float
-    exploded: tuple[int, ...] = ()
-    """Seeds of those that diverged although their loss stayed finite."""
-
-
-@dataclass(frozen=True)
 class RunSummary:
     """One run: one seed of one cell. What is not known is NaN, a curve that is not known None."""
 
@@ -68,8 +55,6 @@ class RunSummary:
     """The largest finite loss that an episode recorded."""
     loss_limit: float = math.nan
     """What it may be at most for the returns that were recorded (`windvane.runs.divergence`)."""
-    note: CellNote | None = None
-    """What is known of its cell alone."""
 
     @property
     def seed(self) -> int:
@@ -84,8 +69,12 @@ class RunSummary:
     @property
     def exploded(self) -> bool:
         """Whether it diverged although its loss stayed finite, as far as that was recorded."""
-        noted = self.note is not None and self.seed in self.note.exploded
-        return not self.failed and (noted or self.largest_loss > self.loss_limit)
+        return not self.failed and self.largest_loss > self.loss_limit
+
+    @property
+    def unjudged(self) -> bool:
+        """Whether it is not known if it diverged with a finite loss, as losses were not kept."""
+        return not self.failed and not math.isfinite(self.largest_loss)
 
     @property
     def schedule(self) -> str:

@@ -1,7 +1,7 @@
 """Summaries of runs in a small file, to publish where the records of all episodes are too large.
 
 `digest.parquet` has a row per run; `runs.csv` has the same without the curves, for people, and is
-never read. What else is known of cells is in `cells.csv` (see `cell_notes`).
+never read.
 """
 
 import csv
@@ -17,7 +17,6 @@ import polars as pl
 from jaxtyping import Float
 
 from windvane.errors import LARGEST_COUNT, InputError
-from windvane.experiments.report.cell_notes import with_notes
 from windvane.experiments.report.summary import POINTS, RunSummary
 from windvane.experiments.runs.frames import (
     faults_of,
@@ -64,8 +63,7 @@ def read_summaries(folder: Path) -> list[RunSummary]:
             raise InputError(f"the summaries in {folder} are of an earlier version: make them anew")
         return []
     with faults_of(path, "a summary of runs"):
-        summaries = _parse(read_frame(path)[0])
-    return with_notes(summaries, folder)
+        return _parse(read_frame(path)[0])
 
 
 def _parse(frame: pl.DataFrame) -> list[RunSummary]:

@@ -69,6 +69,8 @@ class TableCell:
     """The runs that it is of."""
     exploded: tuple[int, ...] = ()
     """Seeds of runs that diverged although their loss stayed finite; they count as others do."""
+    unjudged: tuple[int, ...] = ()
+    """Seeds of runs of which that is not known."""
     common: Estimate | None = None
     """The mean of the runs with the seeds that all measured cells of the schedule and period have,
     where this cell has more and at least two are common."""
@@ -336,6 +338,7 @@ def _cell(
         over_time=over_time,
         seeds_over_time=seeds_over_time,
         exploded=tuple(seed for seed in runs if runs[seed].exploded),
+        unjudged=tuple(seed for seed in runs if runs[seed].unjudged),
     )
 
 
@@ -379,16 +382,9 @@ def comparable(summaries: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _over_time(runs: dict[int, RunSummary], period: str) -> tuple[Estimate | None, tuple[int, ...]]:
-    """The mean over stretches of time and the runs that it is of: of those that recorded it, else
-    of all if it is known of the cell as a whole.
-    """
+    """The mean over stretches of time and the runs that it is of, which are those that have it."""
     values = {seed: run.over_time(period) for seed, run in runs.items()}
-    recorded = measured(values)
-    notes = [run.note for run in runs.values()]
-    if recorded or not notes or notes[0] is None or set(notes[0].seeds) != set(runs):
-        return mean(values), tuple(recorded)
-    known = notes[0].overall_over_time if period == "overall" else notes[0].last_over_time
-    return (Estimate(known), notes[0].seeds) if math.isfinite(known) else (None, ())
+    return mean(values), tuple(measured(values))
 
 
 def _values(runs: dict[int, RunSummary], measure: str, period: str) -> Runs:
