@@ -103,7 +103,8 @@ def _report(command: str, base: dict[str, Any], measured: dict[str, np.ndarray])
     settings = ", ".join(f"{name} {value}" for name, value in base.items())
     return f"""# Why results on DST differ from the paper's
 
-`{command}` on {device()}: preset `paper-dst` but {settings}; 100,000 steps, sparse weight changes. What it says about the
+`{command}` on {device()}: preset `paper-dst` but {settings}; 100,000 steps, sparse weight changes, on the map `dcrac` (that
+of the program published with DCRAC, not known to be the paper's). What it says about the
 paper's table is in [docs/differences.md](../docs/differences.md).
 
 ## One thing changed at a time
@@ -134,8 +135,8 @@ and its mean over episodes is lower.
 
 {pipes(["map", "largest treasure", "sparse", "regular"], perfect)}
 
-With the last exploration of 1% the best policy that allows for it has a mean regret of {exploring_regret(0.01):.4f} on the map
-used here: no agent can be below that in the long run.
+With the last exploration of 1% the best policy that allows for it has a mean regret of {exploring_regret(0.01):.4f} on `dcrac`:
+no agent can be below that in the long run.
 """
 
 

@@ -24,7 +24,8 @@ from windvane.experiments.runs.provenance import device
 from windvane.experiments.runs.store import read_summary
 
 MAPS = ("dcrac", "tenths")
-GRID = Grid.of("maps", "paper-dst", ("cn", "mo", "naive", "uvfa"), ("standard",))
+AGENTS = ("naive", "mo", "cn", "uvfa")
+GRID = Grid.of("maps", "paper-dst", AGENTS)
 BASE = {"observation": "features", "width": 64}
 SEEDS = 5
 
@@ -62,7 +63,7 @@ def report(folder: Path) -> str:
     where = first.provenance.get("device") or device()
     return f"""# How much of the results on DST hangs on the map
 
-`make study-maps` on {where}: preset `paper-dst` but {settings}; {first.config.steps:,} steps, {SEEDS} seeds, standard replay. What it says
+`make study-maps` on {where}: preset `paper-dst` but {settings}; {first.config.steps:,} steps, {SEEDS} seeds. What it says
 about the paper's table is in [docs/differences.md](../docs/differences.md#the-map).
 
 {chr(10).join(f"- {source({'map': name})}" for name in MAPS)}
@@ -73,9 +74,12 @@ Rewards are divided by 100 on both. Mean regret of all episodes / of those in th
 
 ## The paper's order of these cells
 
-By paired t-tests on the {SEEDS} seeds; `p` is raw, and `p (Holm)` is corrected for all pairs of the map.
+By paired t-tests on the {SEEDS} seeds.
 
 {chr(10).join(f"- `{name}`: {verdict_text(table.orderings)}" for name, table in tables.items())}
+
+The pairs with another direction on one map than on the other, and those that are reversed on either; `p` is raw, and `p (Holm)` is
+corrected for all pairs of the map. `results/dst-maps` has the summaries of the runs, of which `windvane report results/dst-maps` shows all.
 
 {pipes(["schedule, period", "paper's order", "paper", *_heads()], _pairs(ours))}
 """
@@ -86,28 +90,22 @@ def _heads() -> list[str]:
 
 
 def _means(tables: Sequence[ResultTable]) -> list[list[str]]:
-    """A line per agent and schedule."""
-    cells = {
-        (cell.schedule, cell.agent, cell.period, number): cell
-        for number, table in enumerate(tables)
-        for cell in table.cells
-        if cell.seeds
-    }
-    lines = []
-    for schedule, agent in dict.fromkeys((schedule, agent) for schedule, agent, *_ in cells):
-        both = [
-            [cells[schedule, agent, period, number] for period in ("overall", "last")]
-            for number in range(len(tables))
+    """A line per schedule, agent and replay rule."""
+    cells: dict[tuple[str, str], list[list[TableCell]]] = {}
+    for number, table in enumerate(tables):
+        for cell in (cell for cell in table.cells if cell.seeds):
+            pairs = cells.setdefault((cell.schedule, cell_name(cell)), [[] for _ in tables])
+            pairs[number].append(cell)
+    return [
+        [
+            f"{name}, {schedule}",
+            *(" / ".join(map(_mean, pair)) for pair in pairs),
+            " / ".join(f"{cell.paper:.3f}" for cell in pairs[0]),
         ]
-        paper = [cell.paper for cell in both[0]]
-        lines.append(
-            [
-                f"{both[0][0].row}, {schedule}",
-                *(" / ".join(_mean(cell) for cell in pair) for pair in both),
-                " / ".join(f"{x:.3f}" for x in paper if x is not None),
-            ]
+        for (schedule, name), pairs in sorted(
+            cells.items(), key=lambda item: item[0][0], reverse=True
         )
-    return lines
+    ]
 
 
 def _mean(cell: TableCell) -> str:
@@ -115,11 +113,14 @@ def _mean(cell: TableCell) -> str:
 
 
 def _pairs(ours: dict[str, Section]) -> list[list[str]]:
-    """A line per pair that the paper orders, with what each map says of it."""
+    """A line per pair that the maps do not agree on, or that is reversed, with what each says."""
     each = [section.tables[0].orderings for section in ours.values()]
     lines = []
     for pairs in zip(*each, strict=True):
         first = pairs[0]
+        signs = {pair.ours.value > 0 for pair in pairs}
+        if len(signs) == 1 and all(pair.verdict != "reversed" for pair in pairs):
+            continue
         period = "overall" if first.lower.period == "overall" else "last quarter"
         line = [
             f"{first.lower.schedule}, {period}",
