@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.replay import table
 from windvane.agents import AGENTS
+from windvane.envs.deep_sea_treasure import source
 from windvane.envs.minecart import Minecart
 from windvane.envs.minecart_config import MinecartConfig
 from windvane.evaluation import evaluate
@@ -162,6 +163,7 @@ def page(arguments: argparse.Namespace) -> None:
             + (" All seeds in one program: seconds are those of all." if found["together"] else "")
             + (f" {found['note']}" if found.get("note") else "")
             + _changes(found["preset"], config)
+            + (f" {source(config['env_args'])}" if config["env"] == "dst" else "")
         )
         parts.append(table(heads, lines))
         curve = sorted({row["step"] for row in found["rows"]})
