@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune check-intervals oracle-data oracle-check study-dst study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -30,6 +30,8 @@ help:
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make check-intervals  how often intervals hold the true mean, by simulation, into results/intervals.md"
 	@echo "make study-dst     why results on DST differ from the paper's, into results/dst-study.md"
+	@echo "make study-maps    how much of the results on DST hangs on the map, into results/dst-maps.md"
+	@echo "make study-quick   what the settings of quick-dst do, into results/training.md"
 	@echo "make study-minecart  what regrets on Minecart are made of, into results/minecart-study.md"
 	@echo "make lint    ruff alone; make format mends what it can"
 	@echo "make clean   remove $(VENV), $(BENCH), $(OUT) and caches"
@@ -153,6 +155,12 @@ check-intervals: $(STAMP)
 
 study-dst: $(STAMP)
 	$(BIN)/python -m scripts.study_dst
+
+study-maps: $(STAMP)
+	$(BIN)/python -m scripts.study_maps
+
+study-quick: $(STAMP)
+	$(BIN)/python -m scripts.study_quick
 
 study-minecart: $(STAMP)
 	$(BIN)/python -m scripts.study_minecart

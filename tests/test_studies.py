@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from scripts.study_dst import EVEN, GAMMA, Sea, equal_shares, naive_regret
+from scripts.study_maps import report as maps_report
 from scripts.study_minecart import exploring, gaps, met_weights
 from scripts.study_records import report, run_means, stretch_counts
 from windvane import coverage_set
@@ -39,6 +40,11 @@ def test_every_treasure_is_best_for_the_same_share_of_weights() -> None:
     values = np.asarray(coverage_set(DeepSeaTreasure(sea_map), GAMMA).values)
     best = (EVEN @ values.T).argmax(1)
     assert sorted(np.bincount(best).tolist()) == [20] * 10
+
+
+def test_the_page_about_the_maps_is_that_of_its_summaries() -> None:
+    results = Path(__file__).parents[1] / "results"
+    assert maps_report(results / "dst-maps") == (results / "dst-maps.md").read_text()
 
 
 def test_one_treasure_leaves_naive_nothing_to_get_wrong() -> None:
