@@ -22,8 +22,8 @@ class Hyperparameters:
     clip_norm: float = 1.0
     """Global norm that gradients are clipped to."""
     clip_targets: float = 0.0
-    """Largest size of a target, such as that of the returns that can be reached: discounted and
-    scaled, per objective, for agents with a replay buffer. With 0 targets are not clipped."""
+    """Largest size of a target, per objective, discounted and scaled; 0 clips none.
+    It is for agents with a replay buffer; take that of the returns that can be reached."""
     epsilon_start: float = 1.0
     """Probability of a random action at the first step."""
     epsilon_end: float = 0.05
