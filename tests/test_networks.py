@@ -218,6 +218,27 @@ def test_features_are_scaled_to_their_bounds() -> None:
     assert np.array_equal(encoder(corners), [[0, 0], [1, 1], [1, 0]])
 
 
+def test_signed_features_keep_their_zero() -> None:
+    bounds = [(-1, 1), (-2, 4), (-8, 2), (0, 4), (-4, 0), (2, 6), (-math.inf, math.inf)]
+    bounds += [(-3, math.inf), (-2, -2)]
+    low, high = (tuple(float(pair[side]) for pair in bounds) for side in (0, 1))
+    frame = FrameSpec((9,), "float32", low, high)
+    seen = jnp.asarray([[0.25, 1, 1, 1, -1, 3, 1, 1, -2], [-0.5, -2, -8, 0, -4, 6, -1, -3, -2]])
+    unit, signed = (
+        np.asarray(FeatureEncoder.make(KEY, frame, 8, 0, "float32", False, scaling)(seen))
+        for scaling in ("unit", "signed")
+    )
+    two, four = np.log(2), np.log(4)
+    np.testing.assert_allclose(
+        unit,
+        [[0.625, 0.5, 0.9, 0.25, 0.75, 0.25, two, two, 0], [0.25, 0, 0, 0, 0, 1, -two, -four, 0]],
+        rtol=1e-6,
+    )  # fmt: skip
+    expected = unit.copy()
+    expected[:, :3] = [[0.25, 0.25, 0.125], [-0.5, -0.5, -1]]
+    np.testing.assert_array_equal(signed, expected)
+
+
 @pytest.mark.parametrize(
     ("wrong", "least"), [({"width": 0}, 1), ({"depth": 0}, 1), ({"encoder_depth": -1}, 0)]
 )
@@ -245,9 +266,11 @@ def test_without_an_encoder_the_head_is_given_the_observation(observation: str) 
     np.testing.assert_allclose(network(seen, weights), q.reshape(4, 3), rtol=1e-5, atol=1e-6)
 
 
-def test_an_unknown_precision_is_refused() -> None:
+def test_an_unknown_precision_or_scaling_is_refused() -> None:
     with pytest.raises(Exception, match="float16"):
         Architecture(precision="float16")  # type: ignore[arg-type]
+    with pytest.raises(Exception, match="none"):
+        Architecture(feature_scaling="none")  # type: ignore[arg-type]
 
 
 # --- images of other sizes

@@ -19,6 +19,7 @@ from windvane.errors import InputError, choose, require_int, require_positive_in
 from windvane.spec import SMALLEST_IMAGE, EnvSpec, FrameSpec
 
 Precision = Literal["float32", "bfloat16"]
+Scaling = Literal["unit", "signed"]
 
 SLOPE = 0.01
 """Slope of LeakyReLU below zero."""
@@ -213,6 +214,7 @@ max_pool.defvjp(_max_pool_forward, _max_pool_backward)
 class FeatureEncoder(eqx.Module):
     """Dense layers on a vector, perhaps none. Entries with bounds are scaled to [0, 1] first,
     entries without are squashed by sign(x) log(1 + |x|), and categories become one-hot vectors.
+    With the scaling "signed", bounds on both sides of 0 are scaled into [-1, 1], and 0 stays 0.
     """
 
     low: tuple[float, ...] = eqx.field(static=True)
@@ -221,6 +223,7 @@ class FeatureEncoder(eqx.Module):
     precision: Precision = eqx.field(static=True)
     categories: tuple[int, ...] = eqx.field(static=True, default=())
     layer_norm: bool = eqx.field(static=True, default=False)
+    scaling: Scaling = eqx.field(static=True, default="unit")
 
     @staticmethod
     def make(
@@ -230,6 +233,7 @@ class FeatureEncoder(eqx.Module):
         depth: int,
         precision: Precision,
         layer_norm: bool = False,
+        scaling: Scaling = "unit",
     ) -> "FeatureEncoder":
         """An encoder with random weights."""
         sizes = [sum(frame.categories) or frame.shape[0]] + [width] * depth
@@ -237,7 +241,7 @@ class FeatureEncoder(eqx.Module):
         pairs = zip(keys, sizes[:-1], sizes[1:], strict=True)
         layers = tuple(Dense.make(k, inputs, outputs) for k, inputs, outputs in pairs)
         return FeatureEncoder(
-            frame.low, frame.high, layers, precision, frame.categories, layer_norm
+            frame.low, frame.high, layers, precision, frame.categories, layer_norm, scaling
         )
 
     @property
@@ -263,6 +267,10 @@ class FeatureEncoder(eqx.Module):
     def _scaled(self, features: Num[Array, "n entries"]) -> Float[Array, "n entries"]:
         x = features.astype(jnp.float32)
         low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+        if self.scaling == "signed":
+            largest = np.maximum(-low, high)
+            signed = (low < 0) & (high > 0) & np.isfinite(largest)
+            low, high = np.where(signed, np.float32(0), low), np.where(signed, largest, high)
         span = high - low
         bounded = np.isfinite(span)
         if bounded.all() and (span > 0).all():
@@ -470,12 +478,15 @@ class Architecture(eqx.Module):
     """Whether the head has a stream for values and one for advantages."""
     layer_norm: bool = eqx.field(static=True, default=False)
     """Whether dense layers are normalised before their activation."""
+    feature_scaling: Scaling = eqx.field(static=True, default="unit")
+    """How entries of vectors with bounds are scaled; see `FeatureEncoder`."""
 
     def __check_init__(self) -> None:
         require_positive_int("the width of a network", self.width)
         require_positive_int("the depth of a network's head", self.depth)
         require_int("the depth of a feature encoder", self.encoder_depth, 0)
         choose("precision", self.precision, get_args(Precision))
+        choose("feature_scaling", self.feature_scaling, get_args(Scaling))
 
     def build(
         self, spec: EnvSpec, outputs: int, conditioned: bool, key: Key[Array, ""]
@@ -489,7 +500,7 @@ class Architecture(eqx.Module):
         else:
             encoder = FeatureEncoder.make(
                 encoder_key, spec.frame, self.width, self.encoder_depth, self.precision,
-                self.layer_norm,
+                self.layer_norm, self.feature_scaling,
             )  # fmt: skip
         conditions = spec.num_objectives if conditioned else 0
         make = DuelingHead.make if self.dueling else PlainHead.make

@@ -24,6 +24,7 @@ from windvane.agents.envelope import Envelope
 from windvane.errors import InputError
 from windvane.runs.stopping import TrainingStopped
 from windvane.schedules import RandomWeights
+from windvane.training.build import build
 from windvane.training.presets import preset_for
 
 LEFT, RIGHT = [0.9, 0.1], [0.25, 0.75]
@@ -138,6 +139,14 @@ def test_the_preset() -> None:
     assert config.env == "mo:minecart-v0"
     assert config == TrainConfig.preset("envelope", env="mo:minecart-v0")
     assert (config.learning_rate, config.update_interval, config.dueling) == (3e-4, 1, False)
+
+
+def test_the_presets_network_sees_minecart_as_it_is() -> None:
+    """MO-Gymnasium says that all entries are between -1 and 1, and most are never negative."""
+    learner = build(TrainConfig.for_env("mo:minecart-v0", agent="envelope")).learner
+    network = learner.agent.build(learner.spec, learner.architecture, jax.random.key(0))
+    seen = jnp.asarray([0.0, 0.5, 0.03, -0.7, 0.7, 0.25, 1.0])
+    assert np.array_equal(network.encode(seen[None, None])[0, 0], seen)
 
 
 def test_the_fused_driver_trains_it_and_resumes_to_the_same_end(

@@ -23,7 +23,7 @@ OTHERS: dict[str, Any] = {
     "schedule_args": {"every": 3}, "seeds": (7, 2), "precision": "float32", "num_envs": 2,
     "vector_mode": "async", "frame_stack": 3, "frame_size": 84, "time_limit": 50,
     "encoder_depth": 2, "evaluate_every": 500, "oracle": False, "rollout": 5, "dueling": False,
-    "layer_norm": True, "average_decay": 0.9, "clip_targets": 7.0,
+    "layer_norm": True, "feature_scaling": "signed", "average_decay": 0.9, "clip_targets": 7.0,
     "start_from": "a.safetensors", "start_checksum": "01" * 32,
     "custom": {"agent": {"type": "a.B", "fingerprint": "0123"}},
 }  # fmt: skip

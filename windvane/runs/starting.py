@@ -17,8 +17,10 @@ from windvane.registry import CUSTOM
 from windvane.spec import EnvSpec
 from windvane.training.build import Training
 
-SIZES = ("width", "depth", "encoder_depth", "dueling", "layer_norm")
-"""Settings that a network's shape follows from, beside the environment."""
+SIZES = ("width", "depth", "encoder_depth", "dueling", "layer_norm", "feature_scaling")
+"""Settings that a network follows from, beside the environment."""
+FOR_VECTORS = ("encoder_depth", "feature_scaling")
+"""Those that make no difference to images."""
 OBJECT = f"{CUSTOM}Policy"
 """Stands in a configuration for a policy that was an object made in Python."""
 SUITED = "cn, cn-active, cn-uvfa, envelope and pqn"
@@ -79,8 +81,7 @@ def start_network(training: Training, policy: Policy | None) -> Any:
     apart = [
         key
         for key in SIZES
-        if theirs[key] != ours[key]
-        and not (key == "encoder_depth" and learner.spec.frame.is_image)  # which has none
+        if theirs[key] != ours[key] and not (key in FOR_VECTORS and learner.spec.frame.is_image)
     ]
     if apart:
         differ = " and ".join(

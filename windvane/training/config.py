@@ -23,6 +23,7 @@ from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
     ObservationName,
     PrecisionName,
+    ScalingName,
     Settings,
     VectorMode,
 )
@@ -38,7 +39,7 @@ SMALLEST = 1e-30
 
 ADDED_LATER = (
     "rollout", "dueling", "layer_norm", "average_decay", "adam_epsilon", "clip_targets",
-    "start_from", "start_checksum",
+    "feature_scaling", "start_from", "start_checksum",
 )  # fmt: skip
 """Settings that files of this format may lack, since they are younger than it."""
 RUN_ID = "run_id"
@@ -316,6 +317,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "observation": get_args(ObservationName),
     "precision": get_args(PrecisionName),
     "vector_mode": get_args(VectorMode),
+    "feature_scaling": get_args(ScalingName),
 }
 _OPTIONAL = ("frame_size", "time_limit", "evaluate_every")
 _WHOLE = dict.fromkeys(

@@ -64,7 +64,8 @@ FAST_DST = FAST | {
 }
 
 # What MO-Gymnasium's Minecart is trained with in morl-baselines 1.3.0. Its network has four hidden
-# layers, the first of which is given both features and weights.
+# layers, the first of which is given both features and weights. It sees features as they are, and
+# so does ours: Minecart's bounds are -1 and 1.
 ENVELOPE: dict[str, Any] = {
     "observation": "auto",
     "agent": "envelope",
@@ -86,6 +87,7 @@ ENVELOPE: dict[str, Any] = {
     "width": 256,
     "depth": 4,
     "encoder_depth": 0,
+    "feature_scaling": "signed",
     "dueling": False,
     "capacity": 100_000,
     "adam_epsilon": 1e-8,

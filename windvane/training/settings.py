@@ -13,6 +13,7 @@ from windvane.learning.hyperparameters import Hyperparameters
 ObservationName = Literal["auto", "pixels", "features"]
 PrecisionName = Literal["auto", "float32", "bfloat16"]
 VectorMode = Literal["sync", "async"]
+ScalingName = Literal["unit", "signed"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class NetworkSettings:
     """Whether the head has separate streams for values and advantages."""
     layer_norm: bool = False
     """Whether dense layers are normalised before their activation."""
+    feature_scaling: ScalingName = "unit"
+    """How numbers with bounds are scaled: unit to [0, 1].
+    signed keeps 0 where it is: of bounds on both sides of it, the farther one becomes 1 or -1."""
 
 
 @dataclass(frozen=True)
