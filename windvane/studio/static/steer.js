@@ -1,0 +1,80 @@
+// The view Steer: the stage, the weights control, small controls, what actions are worth, episodes.
+
+import { el } from './dom.js';
+import { listen, objectives, policyOf, state } from './state.js';
+import { openPolicies } from './connection.js';
+import { createControls } from './controls.js';
+import { createEpisodes } from './episodes.js';
+import { createQBars } from './qbars.js';
+import { createStage } from './stage.js';
+import { createWeightsControl } from './weights-control.js';
+import { mapOf, watchMap } from './map-store.js';
+import { outcomeColours, trianglePicture } from './outcomes.js';
+import { count, number } from './weights.js';
+
+const FOLLOWERS = { minecart: 'The cart', dst: 'The submarine' };
+const WAIT_BEFORE_MAP = 3000;
+
+export function showSteer(host, signal) {
+  const lead = el('h1', { class: 'lead' });
+  const note = el('p', { class: 'note quiet' });
+  const left = el('div', { class: 'steer-left' });
+  const right = el('div', { class: 'steer-right' });
+  const node = el('div', { class: 'steer' }, el('div', { class: 'steer-lead' }, lead), left, right);
+  host.append(node);
+  createStage(left, { lane: 0, signal, onShape: (aspect) => node.style.setProperty('--aspect', aspect) });
+  createEpisodes(left, { signal });
+  left.append(note);
+  const slot = el('div', { class: 'control-slot' });
+  right.append(slot);
+  createControls(right, { signal });
+  createQBars(right, { signal });
+  let inner = null;
+  let names = '';
+
+  function open() {
+    const lane = state.lanes[0];
+    const policy = policyOf(state.policy);
+    if (lane) {
+      const handle = lane.objectives.length === 3 ? 'point' : lane.objectives.length === 2 ? 'slider' : 'sliders';
+      lead.replaceChildren(el('span', { text: `Drag the ${handle}.` }), ' ', el('span', { text: `${FOLLOWERS[lane.scene.kind] ?? 'The agent'} follows.` }));
+    }
+    if (policy) {
+      const trained = policy.step ? `, trained for ${count(policy.step)} steps` : '';
+      note.textContent = `${policy.agent_label} on ${policy.env_label}${trained}. ${policy.note ?? ''}`;
+    }
+    const list = objectives();
+    if (!lane || names === `${state.policy}|${list.join('|')}`) return;
+    names = `${state.policy}|${list.join('|')}`;
+    inner?.abort();
+    inner = new AbortController();
+    slot.replaceChildren();
+    const { control } = createWeightsControl(slot, { objectives: list, signal: inner.signal });
+    if (list.length === 3) colourByOutcomes(control, slot, inner.signal);
+  }
+  signal.addEventListener('abort', () => inner?.abort());
+  listen('opened', open, signal);
+  open();
+  openPolicies([state.policy]);
+}
+
+/** The inside of the triangle shows what the agent does, as soon as that is known. */
+function colourByOutcomes(control, slot, signal) {
+  const id = state.policy;
+  const words = el('p', { class: 'quiet map-words' });
+  slot.firstChild.append(words);
+  const show = (map) => {
+    if (map?.state === 'running') words.textContent = `Finding out what it does elsewhere: ${number((100 * map.done) / Math.max(map.total, 1), 2)}%`;
+    if (map?.state !== 'done') return;
+    words.textContent = 'The colours show what it brings home from there.';
+    if (!map.resolution) return;
+    control.underlay(trianglePicture(map.resolution, outcomeColours(map).agent, map.never_ends), 0.62);
+  };
+  const kept = mapOf(id);
+  listen('theme', () => show(mapOf(id)), signal);
+  if (kept) return show(kept);
+  // The first seconds belong to the stage: the map is computed after them.
+  const timer = setTimeout(() => watchMap(id, show, signal, 1500), WAIT_BEFORE_MAP);
+  signal.addEventListener('abort', () => clearTimeout(timer));
+  return undefined;
+}
