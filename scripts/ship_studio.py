@@ -23,14 +23,11 @@ POLICIES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "fast-minecart", {}, "Minecart · every weight",
         "Trained for every weight at once.",
     ),
-    "2-minecart-mo": (
-        "paper-minecart",
-        {
-            "observation": "features", "agent": "mo", "replay": "der", "width": 64,
-            "steps": 100_000, "epsilon_steps": 50_000, "schedule": "0.45,0.45,0.1",
-        },
+    "2-minecart-one-weight": (
+        "fast-minecart",
+        {"schedule": "0.45,0.45,0.1", "steps": 8 * 2**20, "epsilon_steps": 5_500_000},
         "Minecart · one weight",
-        "Trained for one weight vector, and asked to follow all.",
+        "Trained for one weight vector only, 45% on either ore.",
     ),
     "3-dst-pqn": (
         "fast-dst", {}, "Deep Sea Treasure · every weight",

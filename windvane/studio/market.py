@@ -3,7 +3,8 @@ recorded.
 """
 
 import itertools
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, final
 
 import equinox as eqx
 import jax
@@ -20,17 +21,18 @@ EVERY = 120
 MOST_ROWS = 10_000
 
 
-class WeightsOverTime(Protocol):
+class WeightsOverTime(ABC):
     """Weights by step."""
 
     name: str
 
+    @abstractmethod
     def at(self, step: int) -> np.ndarray:
         """The weights of a step, counted from when they began to play."""
-        ...
 
 
-class Market:
+@final
+class Market(WeightsOverTime):
     """The paper's schedules, with steps in the place of episodes, since what is watched should move
     within minutes.
     """
@@ -55,7 +57,8 @@ class Market:
         return vector / vector.sum()
 
 
-class Sequence:
+@final
+class Sequence(WeightsOverTime):
     """Recorded rows: each holds from its step until that of the next one, the last for good."""
 
     name = "sequence"

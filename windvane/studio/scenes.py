@@ -5,7 +5,8 @@ pictures that it draws of itself, and one that draws none as a chart of what the
 """
 
 import io
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, final
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -22,25 +23,26 @@ _QUALITY = 85
 _PAPER, _INK, _BAR = (250, 249, 246), (60, 60, 60), (0, 114, 178)
 
 
-class Scene(Protocol):
+class Scene(ABC):
     """How one kind of environment is shown by numbers."""
 
+    @abstractmethod
     def scenery(self, env: Any) -> dict[str, Any]:
         """What does not move, for JSON."""
-        ...
 
+    @abstractmethod
     def moment(self, env: Any, before: Any, action: Any, after: Any) -> Any:
         """Arrays that show a step, or a first state (`before` is then the same as `after`, and
         `action` None); called in compiled code.
         """
-        ...
 
+    @abstractmethod
     def to_json(self, moment: Any) -> dict[str, Any]:
         """The same arrays, computed, for JSON."""
-        ...
 
 
-class _MinecartScene:
+@final
+class _MinecartScene(Scene):
     """The poses of the cart between the frames of a step, and what it carries."""
 
     def scenery(self, env: Minecart) -> dict[str, Any]:
@@ -76,7 +78,8 @@ class _MinecartScene:
         return {"poses": rows, "content": [round(float(ore), 5) for ore in content]}
 
 
-class _DeepSeaTreasureScene:
+@final
+class _DeepSeaTreasureScene(Scene):
     """The cell that the submarine is in."""
 
     def scenery(self, env: DeepSeaTreasure) -> dict[str, Any]:
