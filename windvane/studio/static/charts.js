@@ -1,10 +1,9 @@
 // Small charts drawn by hand in SVG: axes with round ticks, points and lines.
 
 import { svg } from './dom.js';
-import { number } from './weights.js';
 
 /** Round numbers from low to high, about `count` of them. */
-export function ticks(low, high, count = 4) {
+export function ticks(low, high, count = 5) {
   const raw = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
@@ -22,20 +21,20 @@ export function widened(values, room = 0.06) {
   return [low - more, high + more];
 }
 
-const tickText = (value) => (Math.abs(value) >= 1e6 ? `${number(value / 1e6, 3)} M`
-  : Math.abs(value) >= 1e4 ? `${number(value / 1e3, 3)} k` : `${Math.round(value * 1000) / 1000}`.replace('-', '−'));
+const tickText = (value) => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(3))} M`
+  : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toPrecision(3))} k` : `${Math.round(value * 1000) / 1000}`.replace('-', '−'));
 
 /**
  * Axes in an SVG of the given size.
  * @returns node, the group `plot` to draw in, and the scales x and y
  */
-export function axes({ width, height, xRange, yRange, xLabel, yLabel, label, most = 4 }) {
+export function axes({ width, height, xRange, yRange, xLabel, yLabel, label, most = 4, blank = false }) {
   const pad = { left: 46, right: 12, top: 26, bottom: 40 };
   const x = (v) => pad.left + ((v - xRange[0]) / (xRange[1] - xRange[0])) * (width - pad.left - pad.right);
   const y = (v) => height - pad.bottom - ((v - yRange[0]) / (yRange[1] - yRange[0])) * (height - pad.top - pad.bottom);
   const plot = svg('g');
   const node = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: 'chart', role: 'img', 'aria-label': label });
-  for (const tick of ticks(...yRange)) {
+  for (const tick of blank ? [] : ticks(...yRange)) {
     node.append(svg('line', { x1: pad.left, x2: width - pad.right, y1: y(tick), y2: y(tick), class: Math.abs(tick) < 1e-12 ? 'grid zero' : 'grid' }),
       svg('text', { x: pad.left - 7, y: y(tick) + 3.5, class: 'tick', 'text-anchor': 'end', text: tickText(tick) }));
   }

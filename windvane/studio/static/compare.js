@@ -38,7 +38,7 @@ export function showCompare(host, signal) {
   const sides = pair.map((id, i) => el('section', { class: `side side-${NAMES[i].toLowerCase()}`, 'data-testid': `compare-${NAMES[i].toLowerCase()}`, 'aria-label': `Policy ${NAMES[i]}` },
     el('label', { class: 'picker' }, el('b', { class: 'badge', 'data-side': i, text: NAMES[i] }), createPicker(i, pair))));
   const middle = el('div', { class: 'compare-middle' });
-  host.append(el('h1', { class: 'lead center', text: 'Drag the point. Both follow.' }),
+  host.append(el('h1', { class: 'lead center', text: `Drag the ${{ 2: 'slider', 3: 'point' }[objectives.length] ?? 'sliders'}. Both follow.` }),
     el('div', { class: 'compare' }, sides[0], middle, sides[1]));
   sides.forEach((side, lane) => {
     createStage(side, { lane, signal, testid: `stage-${NAMES[lane].toLowerCase()}`, caption: false });

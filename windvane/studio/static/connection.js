@@ -1,11 +1,14 @@
 // The only module that talks to the server: JSON requests, and one socket that reconnects by itself.
 
-import { chooseWeights, counters, emit, listen, state } from './state.js';
+import { counters, emit, listen, state } from './state.js';
 
 let socket = null;
 let wanted = null; // the policies that shall be open
 let retry = 0;
 let pending = null; // weights that wait for the next frame
+let chosenAt = -Infinity; // when a person last chose weights
+
+const PERSON_FIRST = 400; // milliseconds
 
 /** GET or POST JSON; an Error carries the server's sentence. */
 export async function request(path, body) {
@@ -29,6 +32,11 @@ export async function request(path, body) {
 
 export function send(message) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+}
+
+/** Hear from the server, about the library for instance, though nothing plays. */
+export function stayConnected() {
+  if (!socket) connect();
 }
 
 /** Open one policy, or two to compare. */
@@ -87,8 +95,8 @@ function receive(message) {
   } else if (message.type === 'step') counters.stepsReceived += 1;
   else if (message.type === 'decision') counters.lastDecision = message;
   else if (message.type === 'weights') {
-    // What the person drags right now wins over what was on its way.
-    if (pending) return;
+    // What a person has just chosen wins over what was on its way.
+    if (pending || performance.now() - chosenAt < PERSON_FIRST) return;
     state.weights = message.values;
     state.playing = message.playing ?? null;
     emit('weights', { values: message.values, from: 'server', held: false });
@@ -115,11 +123,11 @@ listen('weights', ({ values, from }) => {
     });
   }
   pending = values;
+  chosenAt = performance.now();
+  // The server ends a market or a sequence when weights come.
   if (state.playing) {
     state.playing = null;
-    send({ type: 'market', kind: 'off' });
     emit('playing', null);
   }
 });
 
-export { chooseWeights };

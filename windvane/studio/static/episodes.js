@@ -35,11 +35,12 @@ export function createEpisodes(host, { signal }) {
     legend.textContent = episodes.length === 0 ? 'The first one is under way.'
       : known ? 'Filled: utility. Outlined: the best possible. Below: regret.' : 'Utility of each.';
     const tops = episodes.flatMap((e) => (e.weights ? [total(e), (total(e) ?? 0) + (e.regret ?? 0)] : []));
-    const high = Math.max(0, ...tops);
+    const high = tops.length ? Math.max(0, ...tops) : 1;
     const low = Math.min(0, ...tops);
     const span = high - low || 1;
     const slot = width / MOST;
     const bar = Math.min(slot * 0.56, 38);
+    const digits = slot > 42 ? 3 : 2;
     const room = HEIGHT - 34;
     const y = (value) => 8 + ((high - value) / span) * room;
     const columns = Array.from({ length: MOST }, (_, i) => {
@@ -55,12 +56,13 @@ export function createEpisodes(host, { signal }) {
       }
       const value = total(episode);
       const [from, to] = [y(Math.max(value, 0)), y(Math.min(value, 0))];
-      if (episode.regret > span * 0.01) {
+      // A hair of regret would only fray the bar's end.
+      if ((episode.regret / span) * room > 2.5) {
         group.append(svg('rect', { x: x - bar / 2, y: y(value + episode.regret), width: bar, height: Math.max(y(value) - y(value + episode.regret), 1), rx: 2, class: 'ep-best' }));
       }
       group.append(
         svg('rect', { x: x - bar / 2, y: from, width: bar, height: Math.max(to - from, 2.5), rx: 2.5, fill: css(weightsColour(episode.weights)) }),
-        svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: known ? (episode.regret ?? null) === null ? '' : number(episode.regret, 2) : number(value, 2) }));
+        svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: known ? (episode.regret ?? null) === null ? '' : number(Math.max(episode.regret, 0), digits) : number(value, digits) }));
       return group;
     });
     chart.replaceChildren(svg('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT },

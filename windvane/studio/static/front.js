@@ -27,6 +27,7 @@ export function createFront(host, { objectives, signal }) {
     if (width < 80) return;
     marks = [];
     panels.classList.toggle('single', pairs.length === 1);
+    panels.style.gridTemplateColumns = pairs.length === 1 ? '' : `repeat(${columns}, minmax(0, 1fr))`;
     panels.replaceChildren(...pairs.map(([i, j]) => {
       const all = [...map.returns.filter((row, k) => row && !map.never_ends?.[k]), ...(map.optimal_front ?? [])];
       const chart = axes({

@@ -3,7 +3,7 @@
 import { el, svg } from './dom.js';
 import { isDark } from './colours.js';
 import { emit, listen, policyOf, state } from './state.js';
-import { request, send } from './connection.js';
+import { request, send, stayConnected } from './connection.js';
 import { fullPage, notice } from './notices.js';
 import { createMark } from './vane.js';
 import { showSteer } from './steer.js';
@@ -53,6 +53,7 @@ function showView() {
     return;
   }
   view.show(main, shown.signal);
+  stayConnected();
 }
 
 function showNav() {
@@ -95,6 +96,7 @@ async function loadLibrary() {
   if (!had) state.policy = state.library.default ?? state.library.policies.find((policy) => !policy.problem)?.id ?? null;
   showNav();
   showPicker();
+  emit('library-loaded');
   if (first || !had) showView();
 }
 

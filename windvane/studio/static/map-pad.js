@@ -5,7 +5,7 @@ import { el } from './dom.js';
 import { chooseWeights, listen, state } from './state.js';
 import { createStrip } from './strip.js';
 import { createTriangle } from './triangle.js';
-import { trianglePicture } from './outcomes.js';
+import { lineOfTwo, stripPicture, trianglePicture } from './outcomes.js';
 import { exact, inWords, rescale } from './weights.js';
 
 /**
@@ -58,12 +58,11 @@ function createStrips(host, { objectives, onHover, title }) {
     recolour() {},
     paint(map, colours, hatched) {
       if (two) {
-        const order = map.weights.map((row, index) => [row[1], index]).sort((a, b) => a[0] - b[0]).map(([, index]) => index);
-        strips[0].paint(order.map((i) => colours[i]), order.map((i) => hatched[i]));
+        strips[0].paint(lineOfTwo(map, colours, hatched));
         return;
       }
       const rows = map.weights.length / objectives.length;
-      strips.forEach((strip, k) => strip.paint(colours.slice(k * rows, (k + 1) * rows), hatched.slice(k * rows, (k + 1) * rows)));
+      strips.forEach((strip, k) => strip.paint(stripPicture(...[colours, hatched].map((list) => list.slice(k * rows, (k + 1) * rows)))));
     },
   };
 }

@@ -114,6 +114,12 @@ export function trianglePicture(resolution, given, hatched = []) {
   return canvas.toDataURL();
 }
 
+/** A picture of the map of two objectives, from all weight on the first to all on the second. */
+export function lineOfTwo(map, colours, hatched = map.never_ends ?? []) {
+  const order = map.weights.map((row, index) => [row[1], index]).sort((a, b) => a[0] - b[0]).map(([, index]) => index);
+  return stripPicture(order.map((i) => colours[i]), order.map((i) => hatched[i]));
+}
+
 /** A picture of a strip, one row of colours from left to right. */
 export function stripPicture(colours, hatched = []) {
   const cell = 12;

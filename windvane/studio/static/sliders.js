@@ -25,24 +25,29 @@ export function createSliders(host, { objectives, onInput, label = 'Weights', po
       },
     },
   }));
+  const image = el('img', { alt: '', class: 'strip-image', draggable: 'false' });
+  const body = el('span', { class: 'slider-body' }, image, two ? inputs[0] : null);
+  const share = () => el('span', { class: 'slider-share' });
+  const shares = objectives.map(share);
   const chip = (index) => el('span', { class: 'chip', 'data-objective': index });
   const rows = two
     ? [el('div', { class: 'slider-row two' },
-      el('span', { class: 'slider-end' }, chip(0), objectives[0]),
-      el('span', { class: 'slider-end' }, objectives[1], chip(1)), inputs[0])]
+      el('span', { class: 'slider-end' }, chip(0), objectives[0], shares[0]),
+      el('span', { class: 'slider-end' }, chip(1), objectives[1], shares[1]), body)]
     : shown.map((index) => el('label', { class: 'slider-row' },
-      el('span', { class: 'slider-end' }, chip(index), objectives[index]), inputs[index]));
+      el('span', { class: 'slider-end' }, chip(index), objectives[index]), inputs[index], shares[index]));
   const node = el('div', { class: `sliders ${two ? 'of-two' : ''}`, role: 'group', 'aria-label': label }, rows);
   host.append(node);
 
   function show(values) {
     weights = values;
-    const shares = percents(weights);
+    const whole = percents(weights);
+    shares.forEach((node, i) => (node.textContent = `${whole[i]}%`));
     inputs.forEach((input, i) => {
       const index = shown[i];
       const value = Math.round(weights[index] * 1000);
       if (Number(input.value) !== value) input.value = value;
-      input.setAttribute('aria-valuetext', two ? inWords(objectives, weights) : `${shares[index]}%`);
+      input.setAttribute('aria-valuetext', two ? inWords(objectives, weights) : `${whole[index]}%`);
       input.style.setProperty('--share', `${weights[index] * 100}%`);
       input.style.setProperty('--colour', objectiveColour(index));
       input.style.setProperty('--rest', two ? objectiveColour(0) : 'var(--line)');
@@ -53,5 +58,14 @@ export function createSliders(host, { objectives, onInput, label = 'Weights', po
     show(weights);
   };
   recolour();
-  return { node, get held() { return held; }, show, recolour, underlay() {}, destroy() {} };
+  return {
+    node, get held() { return held; },
+    show, recolour, destroy() {},
+    /** Lay a picture of outcomes under the one slider of two objectives. */
+    underlay(url, opacity = 1) {
+      image.src = url;
+      image.style.opacity = opacity;
+      body.classList.add('has-map');
+    },
+  };
 }

@@ -56,8 +56,9 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
   }, signal);
   listen('picture', async (message) => {
     if (message.lane !== index || !scene?.picture) return;
+    const current = scene;
     const bitmap = await createImageBitmap(message.blob).catch(() => null);
-    if (!bitmap) return;
+    if (!bitmap || scene !== current) return;
     last = { ...last, step: message.step };
     if (scene.picture(bitmap)) measure();
   }, signal);
@@ -87,12 +88,12 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
     const unit = Math.min(Math.max(size.width / 46, 10.5), 14);
     const bar = unit * 11;
     const right = size.width - inset;
-    const ink = lane.scene.kind === 'minecart' ? (isDark() ? '#cfd3d4' : '#4c4a43') : '#f4f7f9';
+    const ink = lane.scene.kind !== 'dst' ? (isDark() ? '#cfd3d4' : '#4c4a43') : '#f4f7f9';
     context.save();
-    if (lane.scene.kind !== 'minecart') {
+    if (lane.scene.kind === 'dst') {
       context.fillStyle = 'rgb(16 24 32 / 0.55)';
       context.beginPath();
-      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6, unit * 3.5, unit * 0.7);
+      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6, unit * (objectives.length > 4 ? 2.9 : 4.2), unit * 0.7);
       context.fill();
     }
     context.font = `600 ${unit}px ${FONT}`;

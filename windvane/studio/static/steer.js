@@ -9,11 +9,12 @@ import { createQBars } from './qbars.js';
 import { createStage } from './stage.js';
 import { createWeightsControl } from './weights-control.js';
 import { mapOf, watchMap } from './map-store.js';
-import { outcomeColours, trianglePicture } from './outcomes.js';
+import { lineOfTwo, outcomeColours, trianglePicture } from './outcomes.js';
 import { count, number } from './weights.js';
 
 const FOLLOWERS = { minecart: 'The cart', dst: 'The submarine' };
 const WAIT_BEFORE_MAP = 3000;
+let invited = false;
 
 export function showSteer(host, signal) {
   const lead = el('h1', { class: 'lead' });
@@ -50,7 +51,9 @@ export function showSteer(host, signal) {
     inner = new AbortController();
     slot.replaceChildren();
     const { control } = createWeightsControl(slot, { objectives: list, signal: inner.signal });
-    if (list.length === 3) colourByOutcomes(control, slot, inner.signal);
+    if (!invited) control.invite?.();
+    invited = true;
+    if (list.length === 2 || list.length === 3) colourByOutcomes(control, slot, inner.signal);
   }
   signal.addEventListener('abort', () => inner?.abort());
   listen('opened', open, signal);
@@ -66,9 +69,10 @@ function colourByOutcomes(control, slot, signal) {
   const show = (map) => {
     if (map?.state === 'running') words.textContent = `Finding out what it does elsewhere: ${number((100 * map.done) / Math.max(map.total, 1), 2)}%`;
     if (map?.state !== 'done') return;
-    words.textContent = 'The colours show what it brings home from there.';
-    if (!map.resolution) return;
-    control.underlay(trianglePicture(map.resolution, outcomeColours(map).agent, map.never_ends), 0.62);
+    words.textContent = `The colours show what it brings home.${map.never_ends?.some(Boolean) ? ' Hatched: it does not come to an end.' : ''}`;
+    const colours = outcomeColours(map).agent;
+    if (map.resolution) control.underlay(trianglePicture(map.resolution, colours, map.never_ends), 0.62);
+    else control.underlay(lineOfTwo(map, colours), 0.8);
   };
   const kept = mapOf(id);
   listen('theme', () => show(mapOf(id)), signal);

@@ -1,7 +1,6 @@
 // A strip of a map: the outcome for every weight of one objective, with a handle to drag along it.
 
 import { el } from './dom.js';
-import { stripPicture } from './outcomes.js';
 
 /** @param options from, to (words at the ends), label, onInput(value, held), onHover(value|null), testid */
 export function createStrip(host, { from, to, label, onInput, onHover, testid }) {
@@ -36,8 +35,8 @@ export function createStrip(host, { from, to, label, onInput, onHover, testid })
       if (!held) input.value = Math.round(value * 1000);
       input.setAttribute('aria-valuetext', words);
     },
-    paint(colours, hatched) {
-      image.src = stripPicture(colours, hatched);
+    paint(url) {
+      image.src = url;
     },
   };
 }

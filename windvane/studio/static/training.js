@@ -13,12 +13,12 @@ import { centre, count } from './weights.js';
 const POLL = 2000;
 
 export function showTraining(host, signal) {
-  const runs = state.library.runs;
-  if (!runs.some((run) => run.id === state.run)) state.run = (runs.find((run) => run.state === 'training') ?? runs[0]).id;
   const picker = el('select', { 'aria-label': 'Run', on: { change: () => {
     state.run = picker.value;
+    chosen = true;
     follow();
-  } } }, runs.map((run) => el('option', { value: run.id, selected: run.id === state.run, text: `${run.name} · ${run.agent_label} on ${run.env_label}` })));
+  } } });
+  let chosen = state.run !== null; // by the person: then no other run takes its place
   const lead = el('h1', { class: 'lead' });
   const step = el('p', { class: 'training-step', 'data-testid': 'training-step', role: 'status' });
   const bar = el('progress', { max: 1, 'aria-label': 'Progress of the training' });
@@ -31,6 +31,19 @@ export function showTraining(host, signal) {
     el('div', { class: 'training-progress' }, bar, step), el('div', { class: 'training' }, wide, steering));
   let run = null;
   let inner = null;
+
+  /** Offer the runs there are now; one that trains comes first until somebody chooses. */
+  function offer() {
+    const runs = state.library.runs;
+    const best = runs.find((one) => one.state === 'training') ?? runs[0];
+    const before = state.run;
+    if (!runs.some((one) => one.id === state.run) || (!chosen && best.state === 'training' && run?.state !== 'training')) state.run = best.id;
+    picker.replaceChildren(...runs.map((one) => el('option', {
+      value: one.id, selected: one.id === state.run,
+      text: `${one.name} · ${one.agent_label} on ${one.env_label}${one.state === 'training' ? ' (training)' : ''}`,
+    })));
+    if (state.run !== before || run === null) follow();
+  }
 
   async function follow() {
     inner?.abort();
@@ -55,7 +68,7 @@ export function showTraining(host, signal) {
   }
 
   function steer(mine) {
-    const words = el('p', { text: 'This run listens. Drag the point, and it trains for these weights from its next episode on.' });
+    const words = el('p', { text: `This run listens. Drag the ${{ 2: 'slider', 3: 'point' }[run.objectives.length] ?? 'sliders'}, and it trains for these weights from its next episode on.` });
     steering.append(el('h2', { text: 'Steer the training' }), words);
     const id = state.run;
     return createWeightsControl(steering, {
@@ -91,7 +104,9 @@ export function showTraining(host, signal) {
     const columns = width > 620 ? kinds.length : 1;
     if (width < 80) return;
     if (!run.runs.some((one) => one.steps.length)) {
-      curves.replaceChildren(el('p', { class: 'quiet', text: 'The first point of the curve comes with the first evaluation.' }));
+      const empty = axes({ width, height: 260, xRange: [0, run.steps || 1], yRange: [0, 1], xLabel: 'steps', yLabel: 'utility', label: 'No episode has ended yet', blank: true });
+      empty.plot.append(svg('text', { x: width / 2, y: 125, class: 'tick', 'text-anchor': 'middle', text: 'The curve begins when the first episodes have ended.' }));
+      curves.replaceChildren(empty.node);
       return;
     }
     curves.replaceChildren(...kinds.map(([kind, label]) => drawCurve(run, kind, label, Math.floor((width - 28 * (columns - 1)) / columns))));
@@ -112,7 +127,8 @@ export function showTraining(host, signal) {
     if (run) drawContent();
   }, signal);
   listen('theme', () => run && show(), signal);
-  follow();
+  listen('library-loaded', () => state.library.runs.length && offer(), signal);
+  offer();
   document.documentElement.dataset.ready = 'true';
 }
 
@@ -138,9 +154,9 @@ function drawCurve(run, kind, label, width) {
 
 /** The mean at the steps that every run has reached. */
 function meanCurve(lines, kind) {
-  const length = Math.min(...lines.map((one) => one[kind].length));
-  const steps = lines[0].steps.slice(0, length);
-  return [steps, steps.map((_, i) => lines.reduce((sum, one) => sum + (one[kind][i] ?? NaN), 0) / lines.length)];
+  const values = lines.map((one) => new Map(one.steps.map((step, i) => [step, one[kind][i]])));
+  const steps = lines[0].steps.filter((step) => values.every((known) => Number.isFinite(known.get(step))));
+  return [steps, steps.map((step) => values.reduce((sum, known) => sum + known.get(step), 0) / lines.length)];
 }
 
 function drawScatter(run, rows, title, width) {

@@ -72,6 +72,7 @@ export function createTriangle(host, options) {
     return [((event.clientX - area.left) / area.width) * BOX.width, ((event.clientY - area.top) / area.height) * BOX.height];
   };
   const choose = (values, isHeld) => {
+    node.classList.remove('invite');
     show(values, !isHeld);
     onInput?.(weights, isHeld);
   };
@@ -159,6 +160,8 @@ export function createTriangle(host, options) {
       else image.removeAttribute('href');
       node.classList.toggle('has-map', Boolean(url));
     },
+    /** Draw the eye to the point until it is moved. */
+    invite: () => node.classList.add('invite'),
     destroy: () => clearTimeout(timer),
   };
 }

@@ -43,8 +43,8 @@ export function createWeightsControl(host, { objectives, signal, onInput, label 
       if (!held) announce(inWords(objectives, values));
     },
   });
-  // The triangle has the numbers at its corners already.
-  numbers.node.classList.toggle('hidden', objectives.length === 3);
+  // The controls show the numbers themselves; this is their text in one place.
+  numbers.node.classList.add('hidden');
   node.append(numbers.node);
   const show = (values) => {
     if (values?.length !== objectives.length) return;

@@ -67,6 +67,6 @@ export function number(value, digits = 3) {
 
 /** A count in short, such as 17.8 M. */
 export function count(value) {
-  if (value >= 1e6) return `${number(value / 1e6)} M`;
+  if (value >= 1e6) return `${Number((value / 1e6).toPrecision(3))} M`;
   return value >= 1e4 ? `${Math.round(value / 1e3)} k` : Math.round(value).toLocaleString('en');
 }

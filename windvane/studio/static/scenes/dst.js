@@ -5,7 +5,8 @@ import { css, isDark, objectiveColour, weightsColour } from '../colours.js';
 import { number } from '../weights.js';
 import { backdrop, chance, ease, ring } from './drawing.js';
 
-const SKY = 1.15; // rows of sky above the sea
+const SKY = 1.3; // rows of sky above the sea
+const GROUND = 0.4; // rows of sea floor below the map
 
 const palette = () => (isDark()
   ? { sky: ['#141b26', '#26364a'], disc: '#e9e4d0', glow: 'rgb(233 228 208 / 0.14)', sea: ['#1f5872', '#143a55', '#0c2138'], sand: ['#4a4438', '#2b2823'], cap: '#6b6250', hull: '#f0e9d8', dark: '#0d1a26', ray: 'rgb(255 255 255 / 0.03)' }
@@ -31,7 +32,7 @@ export function createSea(spec) {
     return [from[0] + (to[0] - from[0]) * t, from[1] + (to[1] - from[1]) * t];
   };
   return {
-    aspect: columns / (rows + SKY),
+    aspect: columns / (rows + SKY + GROUND),
     ready: () => seen,
     stale: () => back.stale(),
     step(message, now, duration) {
@@ -119,7 +120,8 @@ function drawFloor(context, map, cell, top, height, colours) {
   sand.addColorStop(1, colours.sand[1]);
   const solid = (row, column) => row >= map.length || (map[row]?.[column] ?? 0) < 0;
   const random = chance(11);
-  map.forEach((line, row) => line.forEach((value, column) => {
+  const floor = [...map, map[0].map(() => -1)];
+  floor.forEach((line, row) => line.forEach((value, column) => {
     if (value >= 0) return;
     const [x, y] = [column * cell, top + row * cell];
     const open = !solid(row - 1, column);
@@ -151,7 +153,7 @@ function drawChest(context, x, bottom, cell, value) {
     return;
   }
   const [w, h] = [cell * 0.62, cell * 0.36];
-  const glow = context.createRadialGradient(x, bottom - h, 0, x, bottom - h, cell * 0.75);
+  const glow = context.createRadialGradient(x, bottom - h, 0, x, bottom - h, cell * 0.5);
   glow.addColorStop(0, 'rgb(255 214 110 / 0.5)');
   glow.addColorStop(1, 'rgb(255 214 110 / 0)');
   context.fillStyle = glow;
@@ -166,7 +168,7 @@ function drawChest(context, x, bottom, cell, value) {
   context.fill();
   context.fillStyle = '#96602f';
   context.fillRect(x - w / 2, bottom - h, w, cell * 0.055);
-  const label = number(value, value < 100 && value % 1 ? 3 : 3).replace(/\.0+$/, '');
+  const label = number(value).replace(/\.0+$/, '');
   context.font = `700 ${cell * (label.length > 3 ? 0.23 : 0.26)}px ui-sans-serif, system-ui, "DejaVu Sans", sans-serif`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';

@@ -88,7 +88,7 @@ function drawPit(context, x, y, radius, ores, index, colours) {
 export function drawHouse(context, px, unit, angle, weights) {
   const colours = palette();
   const size = unit * 0.08;
-  const [x, y] = [px(-0.028), px(-0.03)];
+  const [x, y] = [px(-0.048), px(-0.045)];
   context.save();
   context.translate(x, y);
   context.fillStyle = colours.shadow;

@@ -73,7 +73,8 @@ export function createMinecart(spec, lane) {
       }
       start = now;
       lasts = duration;
-      passed = 0;
+      // A path begins where the cart is drawn now, which the trail has already.
+      passed = message.step === 0 ? 0 : 1;
       content = message.content ?? content;
       action = message.action === null ? null : lane.actions?.[message.action];
       seen = true;
