@@ -91,7 +91,7 @@ function receive(message) {
     state.secondsPerStep = message.seconds_per_step;
     state.unit = message.unit ?? '';
     state.playing = null;
-    if (state.paused || !state.watched) send({ type: 'pause', on: true });
+    send({ type: 'pause', on: state.paused || !state.watched });
   } else if (message.type === 'step') counters.stepsReceived += 1;
   else if (message.type === 'decision') counters.lastDecision = message;
   else if (message.type === 'weights') {

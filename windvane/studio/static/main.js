@@ -46,7 +46,7 @@ function showView() {
   slot.hidden = name === 'compare' || name === 'training';
   document.title = `${view.name} · Windvane studio`;
   state.watched = Boolean(view.plays);
-  send({ type: 'pause', on: !state.watched || state.paused });
+  if (state.lanes.length) send({ type: 'pause', on: !state.watched || state.paused });
   if (!policyOf(state.policy) && name !== 'training') {
     main.append(el('section', { class: 'full' }, el('h1', { text: 'There is no policy to show yet.' }),
       el('p', { class: 'quiet', text: 'Train one, for instance with windvane train minecart, and it appears here.' })));

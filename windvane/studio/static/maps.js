@@ -24,7 +24,8 @@ export function createProgress(host, testid = 'map-progress') {
       bar.hidden = map.state === 'failed';
       bar.value = map.total ? map.done / map.total : 0;
       words.textContent = map.state === 'failed' ? map.problem
-        : `${(map.done ?? 0).toLocaleString('en')} of ${(map.total ?? 0).toLocaleString('en')} ${map.what ?? 'episodes'} played`;
+        : !map.done ? 'Getting ready to play.'
+          : `${map.done.toLocaleString('en')} of ${(map.total ?? 0).toLocaleString('en')} ${map.what ?? 'episodes'} played`;
     },
   };
 }
