@@ -11,7 +11,7 @@ import { createStage } from './stage.js';
 import { createWeightsControl } from './weights-control.js';
 import { watchMap } from './map-store.js';
 import { outcomeColour, ranges } from './outcomes.js';
-import { centre, number } from './weights.js';
+import { centre, handleOf, isKnown, number } from './weights.js';
 
 const NAMES = ['A', 'B'];
 
@@ -35,10 +35,12 @@ export function showCompare(host, signal) {
   state.pair = pair;
   const objectives = policyOf(pair[0]).objectives;
   if (state.weights?.length !== objectives.length) state.weights = centre(objectives.length);
-  const sides = pair.map((id, i) => el('section', { class: `side side-${NAMES[i].toLowerCase()}`, 'data-testid': `compare-${NAMES[i].toLowerCase()}`, 'aria-label': `Policy ${NAMES[i]}` },
+  const sides = NAMES.map((name, i) => el('section', {
+    class: `side side-${name.toLowerCase()}`, 'data-testid': `compare-${name.toLowerCase()}`, 'aria-label': `Policy ${name}`,
+  },
     el('label', { class: 'picker' }, el('b', { class: 'badge', 'data-side': i, text: NAMES[i] }), createPicker(i, pair))));
   const middle = el('div', { class: 'compare-middle' });
-  host.append(el('h1', { class: 'lead center', text: `Drag the ${{ 2: 'slider', 3: 'point' }[objectives.length] ?? 'sliders'}. Both follow.` }),
+  host.append(el('h1', { class: 'lead center', text: `Drag the ${handleOf(objectives.length)}. Both follow.` }),
     el('div', { class: 'compare' }, sides[0], middle, sides[1]));
   sides.forEach((side, lane) => {
     createStage(side, { lane, signal, testid: `stage-${NAMES[lane].toLowerCase()}`, caption: false });
@@ -68,7 +70,9 @@ function createPicker(side, pair) {
         emit('route');
       },
     },
-  }, offered.map((policy) => el('option', { value: policy.id, selected: policy.id === pair[side], text: `${policy.name} · ${policy.agent_label}` })));
+  }, offered.map((policy) => el('option', {
+    value: policy.id, selected: policy.id === pair[side], text: `${policy.name} · ${policy.agent_label}`,
+  })));
 }
 
 /** One line below a stage: what it chooses, and how its last episode went. */
@@ -83,8 +87,8 @@ function createStatus(lane, signal) {
   listen('decision', tell, signal);
   listen('episode', (episode) => {
     if (episode.lane !== lane) return;
-    past.textContent = episode.weights
-      ? `Last: utility ${number(episode.utility)}${episode.regret === null || episode.regret === undefined ? '' : `, regret ${number(episode.regret)}`}` : 'Last: steered';
+    const regret = isKnown(episode.regret) ? `, regret ${number(episode.regret)}` : '';
+    past.textContent = episode.weights ? `Last: utility ${number(episode.utility)}${regret}` : 'Last: steered';
   }, signal);
   return el('p', { class: 'side-status' }, el('span', {}, 'Chooses ', chooses), past);
 }
@@ -124,12 +128,13 @@ function paintDifference(pad, [a, b], summary, pair) {
     summary.textContent = 'Their maps have different grids, so they cannot be compared point by point.';
     return;
   }
-  const gaps = a.utility.map((value, i) => (Number.isFinite(value) && Number.isFinite(b.utility[i]) && value !== null && b.utility[i] !== null ? value - b.utility[i] : null));
+  const gaps = a.utility.map((value, i) => (isKnown(value) && isKnown(b.utility[i]) ? value - b.utility[i] : null));
   const finite = gaps.filter((gap) => gap !== null);
-  const all = [...a.utility, ...b.utility].filter((v) => v !== null);
+  const all = [...a.utility, ...b.utility].filter(isKnown);
   const span = Math.max(...all) - Math.min(...all) || 1;
   const most = Math.max(...finite.map(Math.abs), span * 0.05);
-  pad.paint(a, gaps.map((gap) => (gap === null ? null : differenceColour(gap / most))), a.never_ends.map((never, i) => never && b.never_ends[i]));
+  const neither = a.never_ends.map((never, i) => never && b.never_ends[i]);
+  pad.paint(a, gaps.map((gap) => (gap === null ? null : differenceColour(gap / most))), neither);
   // Half a percent of the range is nothing that anybody would notice.
   const least = span * 0.005;
   const won = [finite.filter((gap) => gap > least), finite.filter((gap) => gap < -least)];

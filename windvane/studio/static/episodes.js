@@ -4,7 +4,7 @@ import { el, svg, onWidth } from './dom.js';
 import { css, weightsColour } from './colours.js';
 import { listen, state } from './state.js';
 import { announce } from './notices.js';
-import { inWords, number } from './weights.js';
+import { inWords, isKnown, number } from './weights.js';
 
 const MOST = 12;
 const HEIGHT = 92;
@@ -19,19 +19,20 @@ export function createEpisodes(host, { signal }) {
   let episodes = [];
   let width = 0;
 
-  const total = (episode) => episode.utility ?? (episode.weights ? episode.returns?.reduce((s, r, i) => s + r * episode.weights[i], 0) : null);
+  const total = ({ utility, weights, returns }) => utility
+    ?? (weights ? returns?.reduce((sum, value, i) => sum + value * weights[i], 0) : null);
 
   function inText(episode) {
     const name = `Episode ${episode.episode + 1}: `;
     if (!episode.weights) return `${name}steered, ${episode.steps} steps.`;
-    const regret = episode.regret === null || episode.regret === undefined ? '' : `, regret ${number(episode.regret)}`;
+    const regret = isKnown(episode.regret) ? `, regret ${number(episode.regret)}` : '';
     return `${name}utility ${number(total(episode))}${regret}, ${episode.steps} steps.`;
   }
 
   function draw() {
     if (!width) return;
     list.replaceChildren(...episodes.map((episode) => el('li', { text: inText(episode) })));
-    const known = episodes.some((e) => e.weights && e.regret !== null && e.regret !== undefined);
+    const known = episodes.some((e) => e.weights && isKnown(e.regret));
     legend.textContent = episodes.length === 0 ? 'The first one is under way.'
       : known ? 'Filled: utility. Outlined: the best possible. Below: regret.' : 'Utility of each.';
     const tops = episodes.flatMap((e) => (e.weights ? [total(e), (total(e) ?? 0) + (e.regret ?? 0)] : []));
@@ -47,7 +48,9 @@ export function createEpisodes(host, { signal }) {
       const x = slot * i + slot / 2;
       const episode = episodes[i];
       if (!episode) return svg('circle', { cx: x, cy: y(0), r: 1.6, class: 'ep-empty' });
-      const group = svg('g', {}, svg('title', { text: inText(episode) + (episode.weights ? ` Weights ${inWords(state.lanes[0].objectives, episode.weights)}.` : '') }));
+      const names = state.lanes[0]?.objectives ?? [];
+      const under = episode.weights ? ` Weights ${inWords(names, episode.weights)}.` : '';
+      const group = svg('g', {}, svg('title', { text: inText(episode) + under }));
       if (!episode.weights) {
         group.append(
           svg('rect', { x: x - bar / 2, y: 8 + room * 0.35, width: bar, height: room * 0.3, rx: 3, class: 'ep-steered' }),
@@ -58,11 +61,16 @@ export function createEpisodes(host, { signal }) {
       const [from, to] = [y(Math.max(value, 0)), y(Math.min(value, 0))];
       // A hair of regret would only fray the bar's end.
       if ((episode.regret / span) * room > 2.5) {
-        group.append(svg('rect', { x: x - bar / 2, y: y(value + episode.regret), width: bar, height: Math.max(y(value) - y(value + episode.regret), 1), rx: 2, class: 'ep-best' }));
+        const best = y(value + episode.regret);
+        group.append(svg('rect', { x: x - bar / 2, y: best, width: bar, height: y(value) - best, rx: 2, class: 'ep-best' }));
       }
+      const below = known ? episode.regret && Math.max(episode.regret, 0) : value;
       group.append(
-        svg('rect', { x: x - bar / 2, y: from, width: bar, height: Math.max(to - from, 2.5), rx: 2.5, fill: css(weightsColour(episode.weights)) }),
-        svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: known ? (episode.regret ?? null) === null ? '' : number(Math.max(episode.regret, 0), digits) : number(value, digits) }));
+        svg('rect', {
+          x: x - bar / 2, y: from, width: bar, height: Math.max(to - from, 2.5), rx: 2.5,
+          fill: css(weightsColour(episode.weights)),
+        }),
+        svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: isKnown(below) ? number(below, digits) : '' }));
       return group;
     });
     chart.replaceChildren(svg('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT },

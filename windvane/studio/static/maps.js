@@ -9,7 +9,7 @@ import { createNumbers } from './weights-control.js';
 import { watchMap } from './map-store.js';
 import { nearestRow, outcomeColours } from './outcomes.js';
 import { openPolicies } from './connection.js';
-import { centre, number } from './weights.js';
+import { centre, isKnown, number } from './weights.js';
 
 /** A bar that says how far the computation of a map is. */
 export function createProgress(host, testid = 'map-progress') {
@@ -32,7 +32,7 @@ export function createProgress(host, testid = 'map-progress') {
 
 export function regrets(map) {
   if (!map.optimal) return null;
-  return map.utility.map((value, i) => (Number.isFinite(value) && value !== null ? Math.max(map.optimal.utility[i] - value, 0) : null));
+  return map.utility.map((value, i) => (isKnown(value) ? Math.max(map.optimal.utility[i] - value, 0) : null));
 }
 
 export function showMaps(host, signal) {

@@ -10,7 +10,7 @@ import { createStage } from './stage.js';
 import { createWeightsControl } from './weights-control.js';
 import { mapOf, watchMap } from './map-store.js';
 import { lineOfTwo, outcomeColours, trianglePicture } from './outcomes.js';
-import { count, number } from './weights.js';
+import { count, handleOf, number } from './weights.js';
 
 const FOLLOWERS = { minecart: 'The cart', dst: 'The submarine' };
 const WAIT_BEFORE_MAP = 3000;
@@ -37,8 +37,9 @@ export function showSteer(host, signal) {
     const lane = state.lanes[0];
     const policy = policyOf(state.policy);
     if (lane) {
-      const handle = lane.objectives.length === 3 ? 'point' : lane.objectives.length === 2 ? 'slider' : 'sliders';
-      lead.replaceChildren(el('span', { text: `Drag the ${handle}.` }), ' ', el('span', { text: `${FOLLOWERS[lane.scene.kind] ?? 'The agent'} follows.` }));
+      const who = FOLLOWERS[lane.scene.kind] ?? 'The agent';
+      const action = el('span', { text: `Drag the ${handleOf(lane.objectives.length)}.` });
+      lead.replaceChildren(action, ' ', el('span', { text: `${who} follows.` }));
     }
     if (policy) {
       const trained = policy.step ? `, trained for ${count(policy.step)} steps` : '';

@@ -8,9 +8,13 @@ import { request } from './connection.js';
 import { listen, state } from './state.js';
 import { createWeightsControl } from './weights-control.js';
 import { notice } from './notices.js';
-import { centre, count } from './weights.js';
+import { centre, count, handleOf } from './weights.js';
 
 const POLL = 2000;
+const LEADS = {
+  training: 'It is learning right now.', finished: 'How it learned.', stopped: 'It stopped before its end.',
+};
+const HALVES = [['recent', 'Recent episodes'], ['diverse', 'Diverse episodes']];
 
 export function showTraining(host, signal) {
   const picker = el('select', { 'aria-label': 'Run', on: { change: () => {
@@ -37,7 +41,9 @@ export function showTraining(host, signal) {
     const runs = state.library.runs;
     const best = runs.find((one) => one.state === 'training') ?? runs[0];
     const before = state.run;
-    if (!runs.some((one) => one.id === state.run) || (!chosen && best.state === 'training' && run?.state !== 'training')) state.run = best.id;
+    const gone = !runs.some((one) => one.id === state.run);
+    const better = !chosen && best.state === 'training' && run?.state !== 'training';
+    if (gone || better) state.run = best.id;
     picker.replaceChildren(...runs.map((one) => el('option', {
       value: one.id, selected: one.id === state.run,
       text: `${one.name} · ${one.agent_label} on ${one.env_label}${one.state === 'training' ? ' (training)' : ''}`,
@@ -68,7 +74,7 @@ export function showTraining(host, signal) {
   }
 
   function steer(mine) {
-    const words = el('p', { text: `This run listens. Drag the ${{ 2: 'slider', 3: 'point' }[run.objectives.length] ?? 'sliders'}, and it trains for these weights from its next episode on.` });
+    const words = el('p', { text: `This run listens. Drag the ${handleOf(run.objectives.length)}, and it trains for these weights from its next episode on.` });
     steering.append(el('h2', { text: 'Steer the training' }), words);
     const id = state.run;
     return createWeightsControl(steering, {
@@ -87,7 +93,7 @@ export function showTraining(host, signal) {
 
   function show() {
     const training = run.state === 'training';
-    lead.textContent = { training: 'It is learning right now.', finished: 'How it learned.', stopped: 'It stopped before its end.' }[run.state] ?? 'How it learned.';
+    lead.textContent = LEADS[run.state] ?? LEADS.finished;
     step.textContent = run.steps ? `Step ${count(run.step)} of ${count(run.steps)}` : `Step ${count(run.step)}`;
     bar.value = run.steps ? run.step / run.steps : 1;
     bar.hidden = !training;
@@ -99,17 +105,24 @@ export function showTraining(host, signal) {
   function drawCurves() {
     if (!run) return;
     const width = curves.clientWidth;
-    const kinds = [['utility', 'utility']];
-    if (run.runs.some((one) => one.regret?.some((v) => Number.isFinite(v)))) kinds.push(['regret', 'regret']);
+    const kinds = ['utility'];
+    if (run.runs.some((one) => one.regret?.some((v) => Number.isFinite(v)))) kinds.push('regret');
     const columns = width > 620 ? kinds.length : 1;
     if (width < 80) return;
     if (!run.runs.some((one) => one.steps.length)) {
-      const empty = axes({ width, height: 260, xRange: [0, run.steps || 1], yRange: [0, 1], xLabel: 'steps', yLabel: 'utility', label: 'No episode has ended yet', blank: true });
-      empty.plot.append(svg('text', { x: width / 2, y: 125, class: 'tick', 'text-anchor': 'middle', text: 'The curve begins when the first episodes have ended.' }));
+      const empty = axes({
+        width, height: 260, xRange: [0, run.steps || 1], yRange: [0, 1], xLabel: 'steps', yLabel: 'utility',
+        label: 'No episode has ended yet', blank: true,
+      });
+      empty.plot.append(svg('text', {
+        x: width / 2, y: 125, class: 'tick', 'text-anchor': 'middle',
+        text: 'The curve begins when the first episodes have ended.',
+      }));
       curves.replaceChildren(empty.node);
       return;
     }
-    curves.replaceChildren(...kinds.map(([kind, label]) => drawCurve(run, kind, label, Math.floor((width - 28 * (columns - 1)) / columns))));
+    const each = Math.floor((width - 28 * (columns - 1)) / columns);
+    curves.replaceChildren(...kinds.map((kind) => drawCurve(run, kind, each)));
   }
 
   function drawContent() {
@@ -117,8 +130,9 @@ export function showTraining(host, signal) {
     content.hidden = !run?.content;
     if (!run?.content || width < 80) return;
     const columns = width > 560 ? 2 : 1;
+    const each = Math.floor((width - 24 * (columns - 1)) / columns);
     content.replaceChildren(el('h2', { text: 'What the replay buffer holds' }), el('div', { class: 'panels' },
-      [['recent', 'Recent episodes'], ['diverse', 'Diverse episodes']].map(([name, title]) => drawScatter(run, run.content[name] ?? [], title, Math.floor((width - 24 * (columns - 1)) / columns)))));
+      HALVES.map(([name, title]) => drawScatter(run, run.content[name] ?? [], title, each))));
   }
 
   signal.addEventListener('abort', () => inner?.abort());
@@ -132,23 +146,28 @@ export function showTraining(host, signal) {
   document.documentElement.dataset.ready = 'true';
 }
 
-function drawCurve(run, kind, label, width) {
+function drawCurve(run, kind, width) {
   const lines = run.runs.filter((one) => one[kind]?.length);
   const allY = lines.flatMap((one) => one[kind]);
   const lastStep = Math.max(...lines.flatMap((one) => one.steps), run.state === 'training' ? 0 : run.step, 1);
   const chart = axes({
     width, height: Math.min(Math.max(Math.round(width * 0.56), 220), 340), xRange: [0, lastStep],
-    yRange: kind === 'regret' ? [0, widened(allY)[1]] : widened(allY), xLabel: 'steps', yLabel: label,
-    label: `${label} over steps, of ${lines.length} ${lines.length === 1 ? 'run' : 'runs'}`,
+    yRange: kind === 'regret' ? [0, widened(allY)[1]] : widened(allY), xLabel: 'steps', yLabel: kind,
+    label: `${kind} over steps, of ${lines.length} ${lines.length === 1 ? 'run' : 'runs'}`,
   });
   const colour = isDark() ? '#8fb8d8' : '#2f6187';
-  for (const one of lines) chart.plot.append(line(one.steps, one[kind], chart.x, chart.y, { stroke: colour, 'stroke-width': lines.length > 1 ? 1 : 2.2, opacity: lines.length > 1 ? 0.38 : 1, 'stroke-linejoin': 'round' }));
+  const look = lines.length > 1 ? { 'stroke-width': 1, opacity: 0.38 } : { 'stroke-width': 2.2 };
+  for (const one of lines) {
+    chart.plot.append(line(one.steps, one[kind], chart.x, chart.y, { stroke: colour, 'stroke-linejoin': 'round', ...look }));
+  }
   if (lines.length > 1) {
     const [steps, mean] = meanCurve(lines, kind);
     chart.plot.append(line(steps, mean, chart.x, chart.y, { stroke: colour, 'stroke-width': 2.6, 'stroke-linejoin': 'round' }));
   }
-  const last = lines.map((one) => [one.steps.at(-1), one[kind].at(-1)]);
-  if (run.state === 'training') for (const [x, y] of last) if (Number.isFinite(y)) chart.plot.append(svg('circle', { cx: chart.x(x), cy: chart.y(y), r: 3.5, fill: colour }));
+  const ends = run.state === 'training' ? lines.map((one) => [one.steps.at(-1), one[kind].at(-1)]) : [];
+  for (const [x, y] of ends.filter((end) => Number.isFinite(end[1]))) {
+    chart.plot.append(svg('circle', { cx: chart.x(x), cy: chart.y(y), r: 3.5, fill: colour }));
+  }
   return chart.node;
 }
 
@@ -167,11 +186,9 @@ function drawScatter(run, rows, title, width) {
     xLabel: run.objectives[i], yLabel: run.objectives[j], label: `${title}: ${rows.length} returns`,
   });
   const colour = css(rgb(objectiveColour(title.startsWith('Recent') ? 4 : 3)));
-  chart.plot.append(...rows.slice(0, 1500).map((row) => svg('circle', { cx: chart.x(row[i]), cy: chart.y(row[j]), r: 2.6, fill: colour, opacity: 0.55 })));
-  const figure = document.createElement('figure');
-  figure.className = 'panel';
-  const caption = document.createElement('figcaption');
-  caption.textContent = `${title} · ${rows.length.toLocaleString('en')}`;
-  figure.append(caption, chart.node);
-  return figure;
+  chart.plot.append(...rows.slice(0, 1500).map((row) => svg('circle', {
+    cx: chart.x(row[i]), cy: chart.y(row[j]), r: 2.6, fill: colour, opacity: 0.55,
+  })));
+  return el('figure', { class: 'panel' },
+    el('figcaption', { text: `${title} · ${rows.length.toLocaleString('en')}` }), chart.node);
 }

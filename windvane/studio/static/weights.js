@@ -49,6 +49,9 @@ export function percents(values) {
   return whole;
 }
 
+/** What one drags to choose so many weights. */
+export const handleOf = (count) => ({ 2: 'slider', 3: 'point' })[count] ?? 'sliders';
+
 /** Weights in words, such as "ore 1 20%, ore 2 30%, fuel 50%". */
 export const inWords = (objectives, values) =>
   percents(values).map((percent, index) => `${objectives[index]} ${percent}%`).join(', ');
@@ -64,6 +67,9 @@ export function number(value, digits = 3) {
   if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
   return text.replace('-', '−');
 }
+
+/** Whether there is a number at all. */
+export const isKnown = (value) => Number.isFinite(value);
 
 /** A count in short, such as 17.8 M. */
 export function count(value) {

@@ -9,8 +9,16 @@ const SKY = 1.3; // rows of sky above the sea
 const GROUND = 0.4; // rows of sea floor below the map
 
 const palette = () => (isDark()
-  ? { sky: ['#141b26', '#26364a'], disc: '#e9e4d0', glow: 'rgb(233 228 208 / 0.14)', sea: ['#1f5872', '#143a55', '#0c2138'], sand: ['#4a4438', '#2b2823'], cap: '#6b6250', hull: '#f0e9d8', dark: '#0d1a26', ray: 'rgb(255 255 255 / 0.03)' }
-  : { sky: ['#cfe6f2', '#f6efdd'], disc: '#f7d67a', glow: 'rgb(247 214 122 / 0.35)', sea: ['#79c3d6', '#2f86ad', '#174f7d'], sand: ['#dcc592', '#b39a68'], cap: '#efdcae', hull: '#fffaf0', dark: '#27404f', ray: 'rgb(255 255 255 / 0.1)' });
+  ? {
+    sky: ['#141b26', '#26364a'], disc: '#e9e4d0', glow: 'rgb(233 228 208 / 0.14)',
+    sea: ['#1f5872', '#143a55', '#0c2138'], ray: 'rgb(255 255 255 / 0.03)',
+    sand: ['#4a4438', '#2b2823'], cap: '#6b6250', hull: '#f0e9d8', dark: '#0d1a26',
+  }
+  : {
+    sky: ['#cfe6f2', '#f6efdd'], disc: '#f7d67a', glow: 'rgb(247 214 122 / 0.35)',
+    sea: ['#79c3d6', '#2f86ad', '#174f7d'], ray: 'rgb(255 255 255 / 0.1)',
+    sand: ['#dcc592', '#b39a68'], cap: '#efdcae', hull: '#fffaf0', dark: '#27404f',
+  });
 
 export function createSea(spec) {
   const map = spec.map;
