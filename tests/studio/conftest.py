@@ -1,6 +1,8 @@
 """A folder with a few trained policies, and a page that serves it."""
 
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,22 @@ def client(trained: Path) -> Iterator[TestClient]:
     """A browser that has opened the link to the page of `trained`."""
     with client_of(trained) as client:
         yield client
+
+
+@contextmanager
+def connected(client: TestClient, headers: dict[str, str] | None = None) -> Iterator[Any]:
+    """A socket of a browser, which must be given the whole address: it is another by default. It
+    leaves as a browser does, and the server has noticed before this ends.
+    """
+    address = f"{BASE.replace('http', 'ws')}/ws"
+    viewers = client.app.studio.viewers
+    with client.websocket_connect(address, headers=dict(headers or {})) as socket:
+        yield socket
+        socket.close()
+        deadline = time.monotonic() + 20
+        while viewers and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not viewers
 
 
 def opened(socket: Any, *policies: str, **options: Any) -> dict[str, Any]:

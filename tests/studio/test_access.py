@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from tests.studio.conftest import BASE, TOKEN
+from tests.studio.conftest import BASE, TOKEN, connected, opened
 from windvane.studio.access import host_names, is_loopback
 from windvane.studio.app import make_app
 from windvane.studio.library import Library
@@ -63,20 +63,22 @@ def test_other_origins_are_refused(client: TestClient, origin: str) -> None:
     headers = {"origin": origin, "host": "127.0.0.1:8321"}
     assert client.get("/api/library", headers=headers).status_code == 403
     assert client.post("/api/runs/x/weights", headers=headers, json={}).status_code == 403
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws", headers=headers):
+    with pytest.raises(WebSocketDisconnect), connected(client, headers):
         pass
 
 
 def test_sockets_and_changes_need_an_origin(client: TestClient) -> None:
     del client.headers["origin"]
     assert client.post("/api/runs/x/weights", json={}).status_code == 403
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws"):
+    with pytest.raises(WebSocketDisconnect), connected(client):
         pass
 
 
 def test_sockets_need_the_token(client: TestClient) -> None:
+    with connected(client) as socket:
+        assert opened(socket, client.get("/api/library").json()["default"])
     client.cookies.clear()
-    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws"):
+    with pytest.raises(WebSocketDisconnect), connected(client):
         pass
 
 

@@ -1,7 +1,6 @@
 """Episodes step by step: the same that evaluation plays, in native and Gymnasium environments."""
 
 import io
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gymnasium
@@ -10,24 +9,33 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import windvane
 from windvane.envs.environment import FRAME_SIZE
-from windvane.policy import Policy
+from windvane.policy import Policy, trained_policy
 from windvane.spec import EnvSpec, FrameSpec
 from windvane.studio.lane import Lane
 from windvane.studio.market import make_market
 from windvane.studio.scenes import SIZE, chart
 from windvane.studio.stage import GymnasiumStage, NativePrograms, NativeStage
+from windvane.training.build import build, describe_custom
+from windvane.training.config import PARTS, TrainConfig
 
-Make = Callable[..., Policy]
 TINY: dict[str, Any] = {
     "steps": 80, "learning_starts": 40, "chunk": 40, "width": 8, "depth": 1, "capacity": 40,
-    "batch_size": 4, "progress": False,
+    "batch_size": 4, "oracle": False,
 }  # fmt: skip
 
 
 def policy_of(env: Any, agent: str = "cn", **settings: Any) -> Policy:
-    return windvane.train(env, agent, **(TINY | settings)).policies[0]
+    """A policy as it is before training: random."""
+    named = isinstance(env, str)
+    custom = {} if named else {"env": env}
+    parts = {} if named else {"custom": describe_custom(custom)["custom"]}
+    base = {"env": env} if named else {"env": describe_custom(custom)["env"]}
+    config = TrainConfig.preset("default", **(base | TINY | {"agent": agent} | settings | parts))
+    training = build(config.resolved(), trusted=PARTS, **custom)
+    session = training.session()
+    session.begin(None, 0)
+    return trained_policy(training, session.policy_network(0), 0)
 
 
 def unknown(weights: np.ndarray) -> None:
@@ -123,8 +131,9 @@ def test_gymnasium_environments_draw_themselves(name: str) -> None:
     lane = Lane(1, stage, 0, unknown)
     messages = [m for _ in range(4) for m in lane.tick(np.asarray([0.5, 0.5]))]
     drawn = [m for m in messages if isinstance(m, bytes)]
+    said = [m for m in messages if isinstance(m, dict) and m["type"] == "step"]
     assert [m[0] for m in drawn] == [1] * 4
-    assert [int.from_bytes(m[1:5], "big") for m in drawn] == [0, 1, 2, 3]
+    assert [int.from_bytes(m[1:5], "big") for m in drawn] == [m["step"] for m in said]
     assert picture_of(drawn[0][5:]).shape[0] == SIZE
     stage.close()
 
