@@ -35,8 +35,9 @@ LAYERS = (
     {"evaluation", "fronts"},
     {"rendering", "plots"},
     {"runs"},
-    {"experiments"},
+    {"experiments", "studio"},
     {"cli"},
+    {"__main__"},
 )
 """From the bottom to the top: a module or package imports from lower layers alone."""
 

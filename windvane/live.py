@@ -148,12 +148,18 @@ class ImmediateSnapshot(WeightSnapshot):
 
 
 def _read_weights(path: Path) -> Float[np.ndarray, " objectives"]:
-    text = read_text(path, "weights such as 0.3,0.7 from", MAX_FILE_BYTES).strip()
+    text = read_text(path, "weights such as 0.3,0.7 from", MAX_FILE_BYTES)
     with faults_of(path, "the weights in"):
-        try:
-            numbers = json.loads(text if text.startswith("[") else f"[{text}]")
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"they must be written as 0.3,0.7 or [0.3, 0.7], not {shown(text)}"
-            ) from error
-        return check_weights(numbers)
+        return parse_weights_text(text)
+
+
+def parse_weights_text(text: str) -> Float[np.ndarray, " objectives"]:
+    """Weights as a watched file holds them."""
+    text = text.strip()
+    try:
+        numbers = json.loads(text if text.startswith("[") else f"[{text}]")
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"they must be written as 0.3,0.7 or [0.3, 0.7], not {shown(text)}"
+        ) from error
+    return check_weights(numbers)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from windvane.errors import InputError, in_one_line
-from windvane.files import atomic_write, read_bytes
+from windvane.files import atomic_write, file_size, read_bytes
 
 FORMAT = 2
 MAX_POLICY_BYTES = 4 * 2**30
+MAX_HEADER_BYTES = 16 * 2**20
 _NAME = "windvane"
 """Of the header, among the metadata."""
 _HEADER_SUM = "header_checksum"
@@ -46,6 +47,27 @@ def read_policy(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
         header = json.loads(_metadata(data).get(_NAME, "null"))
     except (SafetensorError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise InputError(f"{path} is not a policy: {in_one_line(error)}") from error
+    return _checked(path, header), [tensors[name] for name in sorted(tensors)]
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header alone, checked as `read_policy` does, of a file that may be large."""
+    size = file_size(path, "the policy")
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if not 0 < length <= min(size, MAX_HEADER_BYTES):
+                raise ValueError("it does not begin with a header")
+            text = file.read(length)
+        header = json.loads((json.loads(text).get("__metadata__") or {}).get(_NAME, "null"))
+    except OSError as error:
+        raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path} is not a policy: {in_one_line(error)}") from error
+    return _checked(path, header)
+
+
+def _checked(path: Path, header: Any) -> dict[str, Any]:
     form = header.get("format") if isinstance(header, dict) else None
     if not isinstance(header, dict) or type(form) is not int or form < 1:
         raise InputError(f"{path} is not a policy: it has no header of Windvane's")
@@ -56,7 +78,7 @@ def read_policy(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
         )
     if header.get(_HEADER_SUM, header_checksum(header)) != header_checksum(header):
         raise InputError(f"the policy {path} is damaged: its header's checksum is wrong")
-    return header, [tensors[name] for name in sorted(tensors)]
+    return header
 
 
 def checksum(arrays: list[np.ndarray]) -> str:

@@ -91,10 +91,12 @@ def film_policy(policy: Policy, weights: Any, seed: int, steps: int, size: int) 
     vector = check_weights(weights, policy.spec.num_objectives)
     if isinstance(policy.world, Environment):
         return film(policy.world, policy.plan(vector), episode_key(seed), steps, size)
-    return _film_gymnasium(policy, _with_pictures(policy), vector, episode_seed(seed), steps, size)
+    return _film_gymnasium(
+        policy, env_with_pictures(policy), vector, episode_seed(seed), steps, size
+    )
 
 
-def _with_pictures(policy: Policy) -> Any:
+def env_with_pictures(policy: Policy) -> Any:
     """The policy's Gymnasium environment, made so that it draws itself into arrays."""
     config, world = policy.config, policy.world
     if not isinstance(world, GymnasiumEnv):
@@ -149,11 +151,7 @@ def _film_gymnasium(
         def _draw(self) -> None:
             if len(frames) > steps:
                 return
-            try:
-                drawn = self.env.render()
-            except Exception as error:  # whatever an environment does
-                raise InputError(f"the env {name} cannot be drawn: {in_one_line(error)}") from error
-            _append(frames, _scaled(_picture(name, drawn), size))
+            _append(frames, scaled_picture(rgb_picture(name, self.env), size))
 
     envs = HostEnvs(
         GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,
@@ -185,8 +183,12 @@ def _append(frames: list[np.ndarray], frame: np.ndarray) -> None:
     frames.append(frame)
 
 
-def _picture(name: str, drawn: Any) -> np.ndarray:
-    array = np.asarray(drawn)
+def rgb_picture(name: str, env: Any) -> np.ndarray:
+    """What a Gymnasium environment draws now; `name` is what it is called in complaints."""
+    try:
+        array = np.asarray(env.render())
+    except Exception as error:  # whatever an environment does
+        raise InputError(f"the env {name} cannot be drawn: {in_one_line(error)}") from error
     if array.ndim != 3 or array.shape[-1] != 3 or array.dtype != np.uint8:
         raise InputError(
             f"the env {name} cannot be drawn: its render() must return an RGB picture of uint8, "
@@ -195,7 +197,7 @@ def _picture(name: str, drawn: Any) -> np.ndarray:
     return array
 
 
-def _scaled(picture: np.ndarray, size: int) -> np.ndarray:
+def scaled_picture(picture: np.ndarray, size: int) -> np.ndarray:
     """A picture `size` pixels high."""
     height, width, _ = picture.shape
     if height == size:

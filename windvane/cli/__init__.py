@@ -20,6 +20,8 @@ DESCRIPTION = """Multi-objective deep reinforcement learning with weights that c
 agent acts.
 
 Try first:
+  windvane studio
+      drag the weights in the browser, and watch a trained policy follow
   windvane oracle dst
       what is optimal in Deep Sea Treasure, and for which weights
   windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
@@ -123,6 +125,7 @@ def _commands(arguments: list[str]) -> Any:
 
     from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
     from windvane.cli.problems import Oracle, Render
+    from windvane.cli.studio import Studio
     from windvane.cli.training import Resume, Train
     from windvane.experiments.commands import Report, Reproduce
 
@@ -132,6 +135,8 @@ def _commands(arguments: list[str]) -> Any:
         summary = None if arguments[:1] == [name] else (command.__doc__ or "").split("\n\n")[0]
         return Annotated[command, tyro.conf.subcommand(name, description=summary, **options)]
 
-    commands = Resume, Evaluate, Front, Watch, Compare, Oracle, Render, Reproduce, Report
+    commands = (
+        Resume, Evaluate, Front, Watch, Compare, Studio, Oracle, Render, Reproduce, Report,
+    )  # fmt: skip
     train = entry(Train, default=Train.defaults(arguments))
     return functools.reduce(operator.or_, map(entry, commands), train)

@@ -140,10 +140,17 @@ class RecordWriter:
         """Write what came since the last part, up to `step`; call it before the checkpoint."""
         if not self._tables or step == self._from:
             return
-        path = self._folder / f"steps-{self._from:012d}-{step:012d}.parquet"
+        path = self._folder / _part_name(self._from, step)
         write_table(path, concatenate(self._tables))
         self.parts.append(Part(self._from, step, file_sum(path)))
         self._tables, self._from = [], step
+
+    def earlier(self) -> list[Records]:
+        """The rows of the parts that are there, which a run is resumed after."""
+        found = [
+            (self._folder / _part_name(p.start, p.stop), (p.start, p.stop)) for p in self.parts
+        ]
+        return _read_parts(found, None)
 
     def finish(self) -> Records:
         """Write all parts as one file, beside them, and return what is in it."""
@@ -154,6 +161,10 @@ class RecordWriter:
         records = concatenate(_read_parts(found, load_config(folder)))
         write_table(folder / EPISODES, records)
         return records
+
+
+def _part_name(start: int, stop: int) -> str:
+    return f"steps-{start:012d}-{stop:012d}.parquet"
 
 
 def remove_parts(folder: Path) -> None:

@@ -16,6 +16,7 @@ from windvane.runs.folder import (
     CHECKPOINTS,
     CONFIG,
     CONTENT,
+    CURRENT,
     EPISODES,
     EVALUATIONS,
     OPTIMAL,
@@ -191,7 +192,8 @@ def policy_path(folder: Path, run_name: str, best: bool = False) -> Path:
 def written_folders(folder: Path) -> tuple[Path, ...]:
     """The folders of a training that files are written into, its own first."""
     policies = folder / POLICIES
-    return (folder, folder / CHECKPOINTS, folder / RECORDS, policies, policies / BEST)
+    current = policies / CURRENT
+    return (folder, folder / CHECKPOINTS, folder / RECORDS, policies, policies / BEST, current)
 
 
 def load_policies(folder: Path, *, best: bool | None = False, **given: Any) -> tuple[Policy, ...]:

@@ -59,6 +59,7 @@ from windvane.runs.starting import (
     open_start,
     start_network,
 )
+from windvane.runs.status import StatusWriter, remove_status
 from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
 from windvane.runs.sums import check_files
 from windvane.runs.tables import Records, concatenate
@@ -171,6 +172,7 @@ def _read_finished(folder: Path, **given: Any) -> Result:
     result = read_result(folder, **given)
     checkpoint.remove(folder)
     records.remove_parts(folder)
+    remove_status(folder)
     sweep(*written_folders(folder))
     return result
 
@@ -260,6 +262,7 @@ class _Run:
         if self.folder is not None:
             writer = RecordWriter(self.folder, step, found.parts)
         self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
+        status = StatusWriter(self.training, self.folder, writer.earlier())
         with training_display(self.console, step, steps, len(seeds)) as show:
             saved_at = time.monotonic()
             for chunk in chunks(self.config):
@@ -274,6 +277,7 @@ class _Run:
                 records.check_finite(rows)
                 writer.add(rows)
                 show(step, rows)
+                status.update(step, rows, session)
                 if failure is None:
                     failure = self._iterate(session, start, step)
                 self.greedy.consider(session, start, step)
@@ -346,6 +350,7 @@ class _Run:
         )  # fmt: skip
         if self.folder is not None:
             greedy.write()
+            remove_status(self.folder)
             result.save(self.folder)
             checkpoint.remove(self.folder)
             records.remove_parts(self.folder)
@@ -378,6 +383,10 @@ class InMemoryWriter:
 
     def write(self, step: int) -> None:
         """There is nowhere to write to."""
+
+    def earlier(self) -> list[Records]:
+        """Nothing is resumed."""
+        return []
 
     def finish(self) -> Records:
         """All rows."""

@@ -1,0 +1,7 @@
+"""`python -m windvane`: the command line."""
+
+import sys
+
+from windvane.cli import main
+
+sys.exit(main())

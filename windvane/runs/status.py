@@ -1,0 +1,187 @@
+"""What a run in progress shows to whoever looks at its folder: how far it is, its curves so far,
+and the policies of its first runs. All of it is removed in the end.
+
+It is for looking only: a run is never resumed from it, and what cannot be written is left out.
+"""
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windvane.errors import InputError, is_number, require_int, shown
+from windvane.files import (
+    atomic_write,
+    faults_of,
+    make_folder,
+    own_files,
+    path_exists,
+    read_json,
+    remove_files,
+    remove_folder,
+)
+from windvane.policy import trained_policy
+from windvane.runs.folder import CURRENT, POLICIES, STATUS
+from windvane.runs.tables import Records
+from windvane.schedules import LIVE
+from windvane.training.build import Training
+from windvane.training.session import Session
+
+EVERY = 3.0
+"""Least seconds between two writes."""
+SHARE = 50
+"""Writing takes at most one part in so many of the time."""
+BINS = 100
+"""Points of a curve."""
+MOST_RUNS = 20
+"""Runs with a curve of their own."""
+MOST_POLICIES = 4
+"""Runs whose policies are written."""
+FRESH = 60.0
+"""Seconds after which a status says nothing of the present any more."""
+QUANTITIES = ("utility", "regret")
+_POLICY = re.compile(r".+\.safetensors")
+
+
+class StatusWriter:
+    """Keeps the status of a run folder up to date. Without a folder it does nothing."""
+
+    def __init__(self, training: Training, folder: Path | None, earlier: Sequence[Records] = ()):
+        """Begin with the records of `earlier` parts, of a run that is resumed."""
+        self._training, self._folder = training, folder
+        self._runs = min(len(training.config.runs), MOST_RUNS)
+        shape = (len(QUANTITIES), self._runs, BINS)
+        self._sums, self._counts = np.zeros(shape), np.zeros(shape)
+        self._weights: list[float] | None = None
+        self._due = 0.0
+        for rows in earlier:
+            self._count(rows)
+
+    def update(self, step: int, rows: Records, session: Session) -> None:
+        """Take note of a chunk that ended at `step`, and write if it is time to."""
+        if self._folder is None:
+            return
+        self._count(rows)
+        began = time.monotonic()
+        if began < self._due or step >= self._training.config.steps:
+            return
+        with suppress(InputError):
+            self._write(self._folder, step)
+            self._write_policies(self._folder, step, session)
+        took = time.monotonic() - began
+        self._due = began + max(EVERY, SHARE * took)
+
+    def _count(self, rows: Records) -> None:
+        config = self._training.config
+        mine = rows["run"] < self._runs
+        run, step = rows["run"][mine], rows["step"][mine]
+        place = np.minimum((step.astype(np.int64) - 1) * BINS // config.steps, BINS - 1)
+        for number, name in enumerate(QUANTITIES):
+            values = rows[name][mine]
+            known = np.isfinite(values)
+            at = (run[known], place[known])
+            np.add.at(self._sums[number], at, values[known])
+            np.add.at(self._counts[number], at, 1)
+        if len(step):
+            first = np.flatnonzero(rows["run"] == 0)
+            names = sorted((n for n in rows if n.startswith("weights_")), key=_index)
+            if first.size:
+                self._weights = [float(rows[name][first[-1]]) for name in names]
+
+    def _write(self, folder: Path, step: int) -> None:
+        config = self._training.config
+        middle = ((np.arange(BINS) + 0.5) * config.steps / BINS).astype(int)
+        runs = []
+        for run, name in enumerate(config.run_names[: self._runs]):
+            curve: dict[str, Any] = {"name": name}
+            shown_bins = self._counts[0, run] > 0
+            curve["steps"] = middle[shown_bins].tolist()
+            for number, quantity in enumerate(QUANTITIES):
+                counts = self._counts[number, run][shown_bins]
+                known = counts.size and counts.min() > 0
+                means = self._sums[number, run][shown_bins] / np.maximum(counts, 1)
+                curve[quantity] = means.tolist() if known else None
+            runs.append(curve)
+        watched = None
+        if config.schedules[0].startswith(LIVE):
+            watched = str(Path(config.schedules[0].removeprefix(LIVE)).absolute())
+        status = {
+            "step": step,
+            "steps": config.steps,
+            "time": time.time(),
+            "weights": self._weights,
+            "weights_file": watched,
+            "runs": runs,
+        }
+        text = json.dumps(status)
+        atomic_write(folder / STATUS, lambda file: file.write(text.encode()))
+
+    def _write_policies(self, folder: Path, step: int, session: Session) -> None:
+        names = self._training.config.run_names[:MOST_POLICIES]
+        make_folder(folder / POLICIES / CURRENT)
+        for run, name in enumerate(names):
+            policy = trained_policy(self._training, session.policy_network(run), run, step)
+            policy.save(folder / POLICIES / CURRENT / f"{name}.safetensors")
+
+
+def remove_status(folder: Path) -> None:
+    """Remove what is there only while a run is in progress."""
+    current = folder / POLICIES / CURRENT
+    with suppress(InputError):
+        remove_files(own_files(folder, re.compile(re.escape(STATUS))), b"{")
+        remove_files(own_files(current, _POLICY))
+    remove_folder(current)
+
+
+def read_status(folder: Path) -> dict[str, Any] | None:
+    """The status of a run folder, checked; None if there is none."""
+    path = folder / STATUS
+    if not path_exists(path) or path.is_symlink():
+        return None
+    status = read_json(path)
+    with faults_of(path, "the status"):
+        if not isinstance(status, dict) or not isinstance(status.get("runs"), list):
+            raise InputError(f"it must be an object with runs, not {shown(status)}")
+        for name in ("step", "steps"):
+            require_int(f"its {name}", status.get(name), 0)
+        if not is_number(status.get("time")):
+            raise InputError(f"its time must be a number, not {shown(status.get('time'))}")
+        for run in status["runs"]:
+            _check_curve(run)
+        watched = status.get("weights_file")
+        if not (watched is None or isinstance(watched, str)):
+            raise InputError(f"its weights_file must be a path, not {shown(watched)}")
+        if status.get("weights") is not None:
+            _check_numbers(status["weights"], "weights")
+    return status
+
+
+def is_fresh(status: dict[str, Any]) -> bool:
+    """Whether a status is of a run that is probably still in progress."""
+    return abs(time.time() - status["time"]) < FRESH
+
+
+def _check_curve(run: Any) -> None:
+    if not isinstance(run, dict) or not isinstance(run.get("name"), str):
+        raise InputError(f"a run of it must be an object with a name, not {shown(run)}")
+    _check_numbers(run.get("steps"), "steps")
+    for name in QUANTITIES:
+        if run.get(name) is not None:
+            _check_numbers(run[name], name)
+            if len(run[name]) != len(run["steps"]):
+                raise InputError(f"its {name} must be as many as its steps")
+
+
+def _check_numbers(values: Any, what: str) -> None:
+    listed = isinstance(values, list) and len(values) <= 10_000
+    if not (listed and all(is_number(value) for value in values)):
+        raise InputError(f"its {what} must be a list of numbers, not {shown(values)}")
+
+
+def _index(name: str) -> int:
+    return int(name.removeprefix("weights_"))
