@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -26,6 +26,9 @@ help:
 	@echo "make bench-fast  the fast agent on this machine, into results/fast.md"
 	@echo "make bench-utility  utility against seconds beside morl-baselines, into results/time-to-utility.md"
 	@echo "make bench-finetune  a policy trained in advance, frozen and fine-tuned in other mines, into results/finetune.md"
+	@echo "make bench-studio  how soon the page follows a drag, and 20 viewers, into results/studio.md"
+	@echo "make studio-policies  train the policies that come with windvane studio"
+	@echo "make studio-pictures  the pictures of windvane studio in the docs; needs Chromium"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make check-intervals  how often intervals hold the true mean, by simulation, into results/intervals.md"
@@ -142,6 +145,17 @@ bench-finetune: $(STAMP)
 	  $(BIN)/python -m benchmarks.finetune run --policies out/pretrained --instance $$mines \
 	    --out results/finetune/$$mines.json || exit 1; done
 	$(BIN)/python -m benchmarks.finetune page
+
+# The parts that need a browser are left out where there is no Chromium.
+bench-studio: $(STAMP)
+	$(BIN)/python -m benchmarks.studio
+
+# About ten minutes on two cores; what is in out/studio already is not trained again.
+studio-policies: $(STAMP)
+	$(BIN)/python -m scripts.ship_studio
+
+studio-pictures: $(STAMP)
+	$(BIN)/python -m scripts.studio_pictures
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
