@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.runs.crashes import Crash
 from tests.runs.small import same_records, small
+from windvane import files
 from windvane.errors import InputError
 from windvane.policy import Policy
 from windvane.runs import runner, status
@@ -18,6 +20,7 @@ from windvane.runs.stopping import TrainingStopped
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "FIRST", 0.0)
     monkeypatch.setattr(status, "EVERY", 0.0)
     monkeypatch.setattr(status, "SHARE", 0)
 
@@ -90,6 +93,29 @@ def test_training_goes_on_where_nothing_can_be_shown(
     monkeypatch.setattr(status, "atomic_write", full)
     result = runner.train(small(), out=folder, progress=False)
     assert same_records(result.records, finished.records)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 9])
+def test_a_crash_while_it_is_written_changes_nothing(
+    folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    real, left = files.move, [number]
+
+    def move(temporary: Path, path: Path) -> None:
+        if path.name == "status.json" or path.parent.name == "current":
+            left[0] -= 1
+            if left[0] == 0:
+                raise Crash
+        real(temporary, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "move", move)
+        with pytest.raises(Crash):
+            runner.train(small(), out=folder, progress=False)
+    result = runner.resume(folder, progress=False)
+    assert same_records(result.records, finished.records)
+    assert not (folder / "status.json").exists()
+    assert not (folder / "policies/current").exists()
 
 
 def test_a_training_without_a_folder_shows_nothing(finished: Result) -> None:

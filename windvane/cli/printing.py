@@ -114,6 +114,8 @@ def _wrap(line: str, width: int) -> str:
     if len(line) <= width or not (usage or line[0].isalpha()):
         return line
     indent = "    " if usage else ""
+    if max(map(len, line.split())) > width - len(indent):  # the names of all commands
+        line = line.replace(",", ", ")
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

@@ -32,6 +32,8 @@ from windvane.schedules import LIVE
 from windvane.training.build import Training
 from windvane.training.session import Session
 
+FIRST = 1.0
+"""Seconds after which there is a status at all: shorter runs need none."""
 EVERY = 3.0
 """Least seconds between two writes."""
 SHARE = 50
@@ -58,7 +60,7 @@ class StatusWriter:
         shape = (len(QUANTITIES), self._runs, BINS)
         self._sums, self._counts = np.zeros(shape), np.zeros(shape)
         self._weights: list[float] | None = None
-        self._due = 0.0
+        self._due = time.monotonic() + FIRST
         for rows in earlier:
             self._count(rows)
 
