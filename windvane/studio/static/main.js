@@ -132,6 +132,11 @@ window.addEventListener('hashchange', () => {
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);
 });
+// The address keeps the view: the link to the content only moves the focus.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
 createMark(document.getElementById('mark'));
 createThemeToggle();
 loadLibrary();
