@@ -100,6 +100,7 @@ export function createTriangle(host, options) {
   node.addEventListener('pointerup', release);
   node.addEventListener('pointercancel', release);
   point.addEventListener('keydown', (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own keys
     const step = event.shiftKey ? 0.1 : 0.02;
     const side = CORNERS[1][0] - CORNERS[0][0];
     const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
