@@ -125,7 +125,7 @@ listen('problem', (message) => notice(message.message));
 listen('library', loadLibrary);
 listen('route', showView);
 listen('link', (link) => {
-  document.getElementById('link-state').textContent = link === 'open' ? '' : 'Reconnecting…';
+  if (!refused) document.getElementById('link-state').textContent = link === 'open' ? '' : 'Reconnecting…';
 });
 window.addEventListener('hashchange', () => {
   showView();
