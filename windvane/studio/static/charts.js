@@ -29,7 +29,7 @@ const tickText = (value) => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).to
  * @returns node, the group `plot` to draw in, and the scales x and y
  */
 export function axes({ width, height, xRange, yRange, xLabel, yLabel, label, most = 4, blank = false }) {
-  const pad = { left: 46, right: 12, top: 26, bottom: 40 };
+  const pad = { left: 46, right: 20, top: 26, bottom: 40 };
   const x = (v) => pad.left + ((v - xRange[0]) / (xRange[1] - xRange[0])) * (width - pad.left - pad.right);
   const y = (v) => height - pad.bottom - ((v - yRange[0]) / (yRange[1] - yRange[0])) * (height - pad.top - pad.bottom);
   const plot = svg('g');

@@ -126,13 +126,14 @@ export function showTraining(host, signal) {
   }
 
   function drawContent() {
-    const width = content.clientWidth;
-    content.hidden = !run?.content;
-    if (!run?.content || width < 80) return;
+    const halves = HALVES.filter(([name]) => run?.content?.[name]?.length);
+    content.hidden = !halves.length;
+    const width = content.clientWidth; // none while hidden
+    if (!halves.length || width < 80) return;
     const columns = width > 560 ? 2 : 1;
     const each = Math.floor((width - 24 * (columns - 1)) / columns);
     content.replaceChildren(el('h2', { text: 'What the replay buffer holds' }), el('div', { class: 'panels' },
-      HALVES.map(([name, title]) => drawScatter(run, run.content[name] ?? [], title, each))));
+      halves.map(([name, title]) => drawScatter(run, run.content[name], title, each))));
   }
 
   signal.addEventListener('abort', () => inner?.abort());
