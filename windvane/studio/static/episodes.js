@@ -34,7 +34,8 @@ export function createEpisodes(host, { signal }) {
     list.replaceChildren(...episodes.map((episode) => el('li', { text: inText(episode) })));
     const known = episodes.some((e) => e.weights && isKnown(e.regret));
     legend.textContent = episodes.length === 0 ? 'The first one is under way.'
-      : known ? 'Filled: utility. Outlined: the best possible. Below: regret.' : 'Utility of each.';
+      : known ? 'Bar: utility. Dashed: the best possible. Number: regret, what is missing.'
+        : 'Bar and number: the utility of each.';
     const tops = episodes.flatMap((e) => (e.weights ? [total(e), (total(e) ?? 0) + (e.regret ?? 0)] : []));
     const high = tops.length ? Math.max(0, ...tops) : 1;
     const low = Math.min(0, ...tops);

@@ -35,6 +35,12 @@ export function regrets(map) {
   return map.utility.map((value, i) => (isKnown(value) ? Math.max(map.optimal.utility[i] - value, 0) : null));
 }
 
+/** What the numbers are. */
+function meaningOf(map) {
+  const regret = map.optimal ? ' Regret: what is missing to the best possible utility.' : '';
+  return `Numbers: the rewards of an episode, on average, ${map.unit}. Utility: their sum under the weights.${regret}`;
+}
+
 export function showMaps(host, signal) {
   const policy = policyOf(state.policy);
   const objectives = policy.objectives;
@@ -45,6 +51,8 @@ export function showMaps(host, signal) {
     el('h1', { class: 'lead', text: 'Each point is a choice of weights. The same colour means the same outcome.' }), key), place);
   const progress = createProgress(host);
   const readout = createReadout(host, objectives);
+  const meaning = el('p', { class: 'note quiet meaning' });
+  host.append(meaning);
   const front = createFront(host, { objectives, signal });
   let map = null;
   let hovered = null;
@@ -81,6 +89,7 @@ export function showMaps(host, signal) {
       others.hatch ??= agent.node.appendChild(el('p', { class: 'scale quiet' }, el('i', { class: 'hatch', 'aria-hidden': 'true' }), ' no episode ends here'));
     }
     front.draw(map, colours);
+    meaning.textContent = meaningOf(map);
     readout.node.hidden = false;
     tell();
   }
