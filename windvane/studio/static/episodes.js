@@ -22,6 +22,8 @@ export function createEpisodes(host, { signal }) {
   const total = ({ utility, weights, returns }) => utility
     ?? (weights ? returns?.reduce((sum, value, i) => sum + value * weights[i], 0) : null);
 
+  const outcomeOf = (episode) => episode && `${episode.weights} ${number(total(episode))} ${episode.steps}`;
+
   function inText(episode) {
     const name = `Episode ${episode.episode + 1}: `;
     if (!episode.weights) return `${name}steered, ${episode.steps} steps.`;
@@ -80,9 +82,11 @@ export function createEpisodes(host, { signal }) {
 
   listen('episode', (episode) => {
     if (episode.lane !== 0) return;
+    // A screen reader hears of news, not of every repetition.
+    const isNews = outcomeOf(episode) !== outcomeOf(episodes.at(-1));
     episodes = [...episodes, episode].slice(-MOST);
     draw();
-    announce(inText(episode));
+    if (isNews) announce(inText(episode));
   }, signal);
   listen('opened', () => {
     episodes = [];
