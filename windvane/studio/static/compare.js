@@ -131,6 +131,10 @@ function paintDifference(pad, [a, b], summary, pair) {
   const gaps = a.utility.map((value, i) => (isKnown(value) && isKnown(b.utility[i]) ? value - b.utility[i] : null));
   const finite = gaps.filter((gap) => gap !== null);
   const all = [...a.utility, ...b.utility].filter(isKnown);
+  if (!finite.length) {
+    summary.textContent = 'No episode of both has an outcome that could be compared.';
+    return;
+  }
   const span = Math.max(...all) - Math.min(...all) || 1;
   const most = Math.max(...finite.map(Math.abs), span * 0.05);
   const neither = a.never_ends.map((never, i) => never && b.never_ends[i]);

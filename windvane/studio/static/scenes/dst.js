@@ -259,8 +259,11 @@ function drawFound(context, found, cell, top, now) {
   context.fillStyle = '#ffe08a';
   context.strokeStyle = 'rgb(10 25 40 / 0.7)';
   context.lineWidth = 3;
-  const [x, y] = [(found.cell[1] + 0.5) * cell, top + (found.cell[0] - 0.1 - ease(Math.min(t * 1.6, 1)) * 0.5) * cell];
-  context.strokeText(`+${number(found.value)}`, x, y);
-  context.fillText(`+${number(found.value)}`, x, y);
+  const text = `+${number(found.value)}`;
+  // On a small stage the words are wider than the first column.
+  const x = Math.max((found.cell[1] + 0.5) * cell, context.measureText(text).width / 2 + 4);
+  const y = top + (found.cell[0] - 0.1 - ease(Math.min(t * 1.6, 1)) * 0.5) * cell;
+  context.strokeText(text, x, y);
+  context.fillText(text, x, y);
   context.globalAlpha = 1;
 }
