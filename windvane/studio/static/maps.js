@@ -65,7 +65,8 @@ export function showMaps(host, signal) {
   const agent = pad('What the agent does', 'map-agent');
   const others = {};
   progress.show({ state: 'running', done: 0, total: 0 });
-  key.append(...objectives.flatMap((name, i) => [el('span', { class: 'chip', 'data-objective': i }), ` ${name} `]));
+  key.append(...objectives.map((name, i) =>
+    el('span', { class: 'number-item' }, el('span', { class: 'chip', 'data-objective': i }), name)));
   const recolourKey = () => {
     for (const chip of key.querySelectorAll('.chip')) chip.style.background = objectiveColour(Number(chip.dataset.objective));
   };

@@ -21,6 +21,9 @@ export function barycentric(x, y) {
   return [a, b, 1 - a - b];
 }
 
+/** A name for which a corner has room. */
+const inShort = (name) => (name.length > 12 ? `${name.slice(0, 10).trimEnd()}…` : name);
+
 let made = 0;
 
 /**
@@ -54,11 +57,12 @@ export function createTriangle(host, options) {
   }, svg('circle', { r: 26, class: 'point-target' }), halo, dot);
   const anchors = ['start', 'end', 'middle'];
   const labels = CORNERS.map(([x, y], i) => svg('g', { class: 'tri-label' },
+    svg('title', { text: objectives[i] }),
     svg('circle', { r: 5, cx: i === 0 ? x - 8 : i === 1 ? x + 8 : x, cy: i === 2 ? y - 1 : y + 24 }),
     svg('text', {
       x: i === 0 ? x + 2 : i === 1 ? x - 2 : x + 11, y: i === 2 ? y + 4 : y + 28.5,
       'text-anchor': i === 2 ? 'start' : anchors[i],
-    }, svg('tspan', { text: `${objectives[i]} ` }), svg('tspan', { class: 'tri-share' }))));
+    }, svg('tspan', { text: `${inShort(objectives[i])} ` }), svg('tspan', { class: 'tri-share' }))));
   const node = svg('svg', {
     viewBox: `0 0 ${BOX.width} ${BOX.height}`, class: 'triangle', 'data-testid': testid,
     role: 'group', 'aria-label': label,
@@ -144,7 +148,7 @@ export function createTriangle(host, options) {
   }
 
   function recolour() {
-    labels.forEach((group, i) => group.firstChild.setAttribute('fill', objectiveColour(i)));
+    labels.forEach((group, i) => group.querySelector('circle').setAttribute('fill', objectiveColour(i)));
     trail = [];
     show(weights);
   }
