@@ -56,7 +56,8 @@ export function createEpisodes(host, { signal }) {
       const group = svg('g', {}, svg('title', { text: inText(episode) + under }));
       if (!episode.weights) {
         group.append(
-          svg('rect', { x: x - bar / 2, y: 8 + room * 0.35, width: bar, height: room * 0.3, rx: 3, class: 'ep-steered' }),
+          svg('rect', { x: x - bar / 2, y: 8 + room * 0.35, width: bar, height: room * 0.3, rx: 3,
+            class: 'ep-steered' }),
           svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: slot > 44 ? 'steered' : '~' }));
         return group;
       }
@@ -65,7 +66,8 @@ export function createEpisodes(host, { signal }) {
       // A hair of regret would only fray the bar's end.
       if ((episode.regret / span) * room > 2.5) {
         const best = y(value + episode.regret);
-        group.append(svg('rect', { x: x - bar / 2, y: best, width: bar, height: y(value) - best, rx: 2, class: 'ep-best' }));
+        group.append(svg('rect', { x: x - bar / 2, y: best, width: bar, height: y(value) - best, rx: 2,
+          class: 'ep-best' }));
       }
       const below = known ? episode.regret && Math.max(episode.regret, 0) : value;
       group.append(

@@ -99,7 +99,8 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
     if (lane.scene.kind === 'dst') {
       context.fillStyle = 'rgb(16 24 32 / 0.55)';
       context.beginPath();
-      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6, unit * (objectives.length > 4 ? 2.9 : 4.2), unit * 0.7);
+      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6,
+        unit * (objectives.length > 4 ? 2.9 : 4.2), unit * 0.7);
       context.fill();
     }
     context.font = `600 ${unit}px ${FONT}`;

@@ -43,7 +43,8 @@ export function createTriangle(host, options) {
     x: 0, y: 0, width: BOX.width, height: BOX.height, 'clip-path': `url(#${id})`, class: 'tri-image',
   });
   const grid = GRID.flatMap((share) => [0, 1, 2].map((i) => {
-    const ends = [1, 2].map((step) => place(corner(3, (i + step) % 3).map((v, k) => (k === i ? share : v * (1 - share)))));
+    const end = (step) => corner(3, (i + step) % 3).map((v, k) => (k === i ? share : v * (1 - share)));
+    const ends = [1, 2].map((step) => place(end(step)));
     return svg('path', { d: `M${ends.map((e) => e.join(' ')).join('L')}`, class: 'tri-grid' });
   }));
   const trailGroup = svg('g', { class: 'tri-trail' });
@@ -73,7 +74,8 @@ export function createTriangle(host, options) {
 
   const toBox = (event) => {
     const area = node.getBoundingClientRect();
-    return [((event.clientX - area.left) / area.width) * BOX.width, ((event.clientY - area.top) / area.height) * BOX.height];
+    return [((event.clientX - area.left) / area.width) * BOX.width,
+      ((event.clientY - area.top) / area.height) * BOX.height];
   };
   const choose = (values, isHeld) => {
     node.classList.remove('invite');
@@ -129,7 +131,8 @@ export function createTriangle(host, options) {
     set(point, { 'aria-valuenow': shares[0], 'aria-valuetext': inWords(objectives, weights) });
     labels.forEach((group, i) => (group.lastChild.lastChild.textContent = `${shares[i]}%`));
     spokes.forEach((line, i) => set(line, {
-      x1: x, y1: y, x2: CORNERS[i][0], y2: CORNERS[i][1], stroke: objectiveColour(i), 'stroke-opacity': 0.15 + 0.75 * weights[i],
+      x1: x, y1: y, x2: CORNERS[i][0], y2: CORNERS[i][1], stroke: objectiveColour(i),
+      'stroke-opacity': 0.15 + 0.75 * weights[i],
       'stroke-width': 0.75 + 2.25 * weights[i],
     }));
     trail.push({ x, y, time: performance.now(), colour: css(weightsColour(weights)) });
