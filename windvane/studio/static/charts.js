@@ -22,28 +22,34 @@ export function widened(values, room = 0.06) {
 }
 
 const tickText = (value) => (Math.abs(value) >= 1e6 ? `${Number((value / 1e6).toPrecision(3))} M`
-  : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toPrecision(3))} k` : `${Math.round(value * 1000) / 1000}`.replace('-', '−'));
+  : Math.abs(value) >= 1e4 ? `${Number((value / 1e3).toPrecision(3))} k`
+    : `${Math.round(value * 1000) / 1000}`.replace('-', '−'));
 
 /**
  * Axes in an SVG of the given size.
  * @returns node, the group `plot` to draw in, and the scales x and y
  */
 export function axes({ width, height, xRange, yRange, xLabel, yLabel, label, most = 4, blank = false }) {
-  const pad = { left: 46, right: 12, top: 26, bottom: 40 };
+  const pad = { left: 46, right: 20, top: 26, bottom: 40 };
   const x = (v) => pad.left + ((v - xRange[0]) / (xRange[1] - xRange[0])) * (width - pad.left - pad.right);
   const y = (v) => height - pad.bottom - ((v - yRange[0]) / (yRange[1] - yRange[0])) * (height - pad.top - pad.bottom);
   const plot = svg('g');
-  const node = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: 'chart', role: 'img', 'aria-label': label });
+  const node = svg('svg', { viewBox: `0 0 ${width} ${height}`, width, height, class: 'chart', role: 'img',
+    'aria-label': label });
   for (const tick of blank ? [] : ticks(...yRange)) {
-    node.append(svg('line', { x1: pad.left, x2: width - pad.right, y1: y(tick), y2: y(tick), class: Math.abs(tick) < 1e-12 ? 'grid zero' : 'grid' }),
+    node.append(svg('line', { x1: pad.left, x2: width - pad.right, y1: y(tick), y2: y(tick),
+      class: Math.abs(tick) < 1e-12 ? 'grid zero' : 'grid' }),
       svg('text', { x: pad.left - 7, y: y(tick) + 3.5, class: 'tick', 'text-anchor': 'end', text: tickText(tick) }));
   }
   for (const tick of ticks(...xRange, most)) {
-    node.append(svg('line', { x1: x(tick), x2: x(tick), y1: height - pad.bottom, y2: height - pad.bottom + 4, class: 'axis' }),
-      svg('text', { x: x(tick), y: height - pad.bottom + 17, class: 'tick', 'text-anchor': 'middle', text: tickText(tick) }));
+    node.append(svg('line', { x1: x(tick), x2: x(tick), y1: height - pad.bottom, y2: height - pad.bottom + 4,
+      class: 'axis' }),
+      svg('text', { x: x(tick), y: height - pad.bottom + 17, class: 'tick', 'text-anchor': 'middle',
+        text: tickText(tick) }));
   }
   node.append(
-    svg('line', { x1: pad.left, x2: width - pad.right, y1: height - pad.bottom, y2: height - pad.bottom, class: 'axis' }),
+    svg('line', { x1: pad.left, x2: width - pad.right, y1: height - pad.bottom, y2: height - pad.bottom,
+      class: 'axis' }),
     svg('text', { x: width - pad.right, y: height - 5, class: 'axis-label', 'text-anchor': 'end', text: xLabel }),
     svg('text', { x: pad.left - 34, y: 12, class: 'axis-label', text: yLabel }), plot);
   return { node, plot, x, y };

@@ -28,17 +28,22 @@ function choosePair() {
 export function showCompare(host, signal) {
   const pair = choosePair();
   if (!pair) {
-    host.append(el('section', { class: 'full' }, el('h1', { text: 'A comparison needs a second policy for the same problem.' }),
-      el('p', { class: 'quiet', text: 'Train another agent or another seed on this environment, and it appears here.' })));
+    host.append(el('section', { class: 'full' },
+      el('h1', { text: 'A comparison needs a second policy for the same problem.' }),
+      el('p', {
+        class: 'quiet', text: 'Train another agent or another seed on this environment, and it appears here.',
+      })));
     return;
   }
   state.pair = pair;
   const objectives = policyOf(pair[0]).objectives;
   if (state.weights?.length !== objectives.length) state.weights = centre(objectives.length);
   const sides = NAMES.map((name, i) => el('section', {
-    class: `side side-${name.toLowerCase()}`, 'data-testid': `compare-${name.toLowerCase()}`, 'aria-label': `Policy ${name}`,
+    class: `side side-${name.toLowerCase()}`, 'data-testid': `compare-${name.toLowerCase()}`,
+    'aria-label': `Policy ${name}`,
   },
-    el('label', { class: 'picker' }, el('b', { class: 'badge', 'data-side': i, text: NAMES[i] }), createPicker(i, pair))));
+    el('label', { class: 'picker' }, el('b', { class: 'badge', 'data-side': i, text: NAMES[i] }),
+      createPicker(i, pair))));
   const middle = el('div', { class: 'compare-middle' });
   host.append(el('h1', { class: 'lead center', text: `Drag the ${handleOf(objectives.length)}. Both follow.` }),
     el('div', { class: 'compare' }, sides[0], middle, sides[1]));
@@ -55,7 +60,9 @@ export function showCompare(host, signal) {
 }
 
 function tint(host) {
-  for (const badge of host.querySelectorAll('[data-side]')) badge.style.background = sideColours()[Number(badge.dataset.side)];
+  for (const badge of host.querySelectorAll('[data-side]')) {
+    badge.style.background = sideColours()[Number(badge.dataset.side)];
+  }
 }
 
 function createPicker(side, pair) {
@@ -65,7 +72,8 @@ function createPicker(side, pair) {
     'aria-label': `Policy ${NAMES[side]}`,
     on: {
       change: (event) => {
-        state.pair = side === 0 ? [event.target.value, pair[1] === event.target.value ? pair[0] : pair[1]] : [pair[0], event.target.value];
+        state.pair = side === 0 ? [event.target.value, pair[1] === event.target.value ? pair[0] : pair[1]]
+          : [pair[0], event.target.value];
         if (state.pair[0] === state.pair[1]) state.pair = [pair[1], pair[0]];
         emit('route');
       },
@@ -97,7 +105,8 @@ function showDifference(host, pair, objectives, signal) {
   const row = el('div', { class: 'map-row' });
   const summary = el('p', { class: 'compare-summary', 'data-testid': 'compare-summary', 'aria-live': 'polite' });
   host.append(summary, row);
-  const pads = ['A: what it brings home', 'Who is better', 'B: what it brings home'].map((title, i) => createMapPad(row, {
+  const titles = ['A: what it brings home', 'Who is better', 'B: what it brings home'];
+  const pads = titles.map((title, i) => createMapPad(row, {
     objectives, title, signal, testid: ['map-a', 'map-difference', 'map-b'][i],
   }));
   const bars = [0, 2].map((i) => createProgress(pads[i].node));
@@ -106,7 +115,8 @@ function showDifference(host, pair, objectives, signal) {
     const known = maps.filter((map) => map?.state === 'done');
     const spans = ranges(known.map((map) => map.returns.filter((_, i) => !map.never_ends?.[i])), objectives.length);
     maps.forEach((map, i) => {
-      if (map?.state === 'done') pads[i * 2].paint(map, map.returns.map((returns) => outcomeColour(returns, spans)), map.never_ends);
+      if (map?.state !== 'done') return;
+      pads[i * 2].paint(map, map.returns.map((returns) => outcomeColour(returns, spans)), map.never_ends);
     });
     if (known.length === 2) paintDifference(pads[1], maps, summary, pair);
     tint(host);
@@ -131,6 +141,10 @@ function paintDifference(pad, [a, b], summary, pair) {
   const gaps = a.utility.map((value, i) => (isKnown(value) && isKnown(b.utility[i]) ? value - b.utility[i] : null));
   const finite = gaps.filter((gap) => gap !== null);
   const all = [...a.utility, ...b.utility].filter(isKnown);
+  if (!finite.length) {
+    summary.textContent = 'No episode of both has an outcome that could be compared.';
+    return;
+  }
   const span = Math.max(...all) - Math.min(...all) || 1;
   const most = Math.max(...finite.map(Math.abs), span * 0.05);
   const neither = a.never_ends.map((never, i) => never && b.never_ends[i]);
@@ -140,9 +154,11 @@ function paintDifference(pad, [a, b], summary, pair) {
   const won = [finite.filter((gap) => gap > least), finite.filter((gap) => gap < -least)];
   const part = (i) => {
     const mean = won[i].reduce((sum, gap) => sum + Math.abs(gap), 0) / won[i].length;
-    return won[i].length ? `${number((100 * won[i].length) / finite.length, 2)}% of the weights, by ${number(mean)} on average` : null;
+    const share = number((100 * won[i].length) / finite.length, 2);
+    return won[i].length ? `${share}% of the weights, by ${number(mean)} on average` : null;
   };
-  const badge = (i) => el('b', { class: 'badge', 'data-side': i, text: NAMES[i], title: policyOf(pair[i])?.name ?? '' });
+  const badge = (i) => el('b', { class: 'badge', 'data-side': i, text: NAMES[i],
+    title: policyOf(pair[i])?.name ?? '' });
   const leader = won[0].length >= won[1].length ? 0 : 1;
   const parts = [leader, 1 - leader].filter((i) => part(i));
   if (!parts.length) summary.textContent = 'They are as good as each other everywhere.';

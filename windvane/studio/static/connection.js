@@ -6,6 +6,7 @@ let socket = null;
 let wanted = null; // the policies that shall be open
 let retry = 0;
 let pending = null; // weights that wait for the next frame
+let refused = false; // the server wants another token
 let chosenAt = -Infinity; // when a person last chose weights
 
 const PERSON_FIRST = 400; // milliseconds
@@ -22,6 +23,7 @@ export async function request(path, body) {
     throw new Error('The server does not answer.');
   }
   if (response.status === 403) {
+    refused = true;
     emit('forbidden');
     throw new Error('This page needs the link that windvane studio printed.');
   }
@@ -79,7 +81,7 @@ function connect() {
     setTimeout(async () => {
       // A refused cookie closes the socket without saying why; a request tells.
       await request('/api/library').catch(() => {});
-      connect();
+      if (!refused) connect();
     }, Math.min(400 * 1.7 ** retry, 8000));
   });
 }

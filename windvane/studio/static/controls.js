@@ -19,12 +19,15 @@ export function icon(name) {
 }
 
 export function createControls(host, { signal, file = true }) {
-  const pause = el('button', { type: 'button', class: 'icon-button', 'data-testid': 'pause', on: { click: () => setPaused(!state.paused) } });
+  const pause = el('button', { type: 'button', class: 'icon-button', 'data-testid': 'pause',
+    on: { click: () => setPaused(!state.paused) } });
   const restart = el('button', {
-    type: 'button', class: 'icon-button', 'data-testid': 'restart', 'aria-label': 'Restart the episode', title: 'Restart the episode',
+    type: 'button', class: 'icon-button', 'data-testid': 'restart', 'aria-label': 'Restart the episode',
+    title: 'Restart the episode',
     on: { click: () => send({ type: 'restart' }) },
   }, icon('restart'));
-  const paces = el('div', { class: 'segments', role: 'group', 'aria-label': 'Pace' }, PACES.map(([name, rate]) => el('button', {
+  const paces = el('div', { class: 'segments', role: 'group', 'aria-label': 'Pace' },
+    PACES.map(([name, rate]) => el('button', {
     type: 'button', text: name, 'data-rate': rate,
     on: {
       click: () => {
@@ -48,7 +51,8 @@ export function createControls(host, { signal, file = true }) {
     el('div', { class: 'controls-row' }, pause, restart, paces),
     el('div', { class: 'controls-row' },
       el('label', { class: 'menu' }, el('span', { text: 'Market' }), market),
-      file ? el('label', { class: 'button', for: 'replay-file', text: 'Replay weights…' }) : null, file ? input : null, playing));
+      file ? el('label', { class: 'button', for: 'replay-file', text: 'Replay weights…' }) : null,
+      file ? input : null, playing));
   host.append(node);
 
   function play(message, kind) {
@@ -78,7 +82,9 @@ export function createControls(host, { signal, file = true }) {
     pause.title = state.paused ? 'Go on' : 'Pause';
   }
   function showPace() {
-    for (const button of paces.children) button.setAttribute('aria-pressed', String(Number(button.dataset.rate) === state.pace));
+    for (const button of paces.children) {
+      button.setAttribute('aria-pressed', String(Number(button.dataset.rate) === state.pace));
+    }
   }
   function showPlaying() {
     market.value = ['sparse', 'regular'].includes(state.playing) ? state.playing : 'off';

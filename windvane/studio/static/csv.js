@@ -17,7 +17,8 @@ export function parseSequence(text, objectives) {
     }
     if (values.length !== objectives && values.length !== objectives + 1) {
       throw new Error(
-        `Line ${index + 1} has ${values.length} numbers; ${objectives} weights are needed, or a step and ${objectives} weights.`,
+        `Line ${index + 1} has ${values.length} numbers; `
+          + `${objectives} weights are needed, or a step and ${objectives} weights.`,
       );
     }
     const hasStep = values.length === objectives + 1;

@@ -22,6 +22,8 @@ export function createEpisodes(host, { signal }) {
   const total = ({ utility, weights, returns }) => utility
     ?? (weights ? returns?.reduce((sum, value, i) => sum + value * weights[i], 0) : null);
 
+  const outcomeOf = (episode) => episode && `${episode.weights} ${number(total(episode))} ${episode.steps}`;
+
   function inText(episode) {
     const name = `Episode ${episode.episode + 1}: `;
     if (!episode.weights) return `${name}steered, ${episode.steps} steps.`;
@@ -34,7 +36,8 @@ export function createEpisodes(host, { signal }) {
     list.replaceChildren(...episodes.map((episode) => el('li', { text: inText(episode) })));
     const known = episodes.some((e) => e.weights && isKnown(e.regret));
     legend.textContent = episodes.length === 0 ? 'The first one is under way.'
-      : known ? 'Filled: utility. Outlined: the best possible. Below: regret.' : 'Utility of each.';
+      : known ? 'Bar: utility. Dashed: the best possible. Number: regret, what is missing.'
+        : 'Bar and number: the utility of each.';
     const tops = episodes.flatMap((e) => (e.weights ? [total(e), (total(e) ?? 0) + (e.regret ?? 0)] : []));
     const high = tops.length ? Math.max(0, ...tops) : 1;
     const low = Math.min(0, ...tops);
@@ -53,7 +56,8 @@ export function createEpisodes(host, { signal }) {
       const group = svg('g', {}, svg('title', { text: inText(episode) + under }));
       if (!episode.weights) {
         group.append(
-          svg('rect', { x: x - bar / 2, y: 8 + room * 0.35, width: bar, height: room * 0.3, rx: 3, class: 'ep-steered' }),
+          svg('rect', { x: x - bar / 2, y: 8 + room * 0.35, width: bar, height: room * 0.3, rx: 3,
+            class: 'ep-steered' }),
           svg('text', { x, y: HEIGHT - 8, class: 'ep-text', text: slot > 44 ? 'steered' : '~' }));
         return group;
       }
@@ -62,7 +66,8 @@ export function createEpisodes(host, { signal }) {
       // A hair of regret would only fray the bar's end.
       if ((episode.regret / span) * room > 2.5) {
         const best = y(value + episode.regret);
-        group.append(svg('rect', { x: x - bar / 2, y: best, width: bar, height: y(value) - best, rx: 2, class: 'ep-best' }));
+        group.append(svg('rect', { x: x - bar / 2, y: best, width: bar, height: y(value) - best, rx: 2,
+          class: 'ep-best' }));
       }
       const below = known ? episode.regret && Math.max(episode.regret, 0) : value;
       group.append(
@@ -79,9 +84,11 @@ export function createEpisodes(host, { signal }) {
 
   listen('episode', (episode) => {
     if (episode.lane !== 0) return;
+    // A screen reader hears of news, not of every repetition.
+    const isNews = outcomeOf(episode) !== outcomeOf(episodes.at(-1));
     episodes = [...episodes, episode].slice(-MOST);
     draw();
-    announce(inText(episode));
+    if (isNews) announce(inText(episode));
   }, signal);
   listen('opened', () => {
     episodes = [];

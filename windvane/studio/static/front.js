@@ -12,10 +12,12 @@ export function createFront(host, { objectives, signal }) {
   const panels = el('div', { class: 'panels' });
   const node = el('section', { class: 'front', 'data-testid': 'front', 'aria-label': 'The front' },
     el('div', { class: 'row-between' }, el('h2', { text: 'What it can reach' }),
-      el('p', { class: 'quiet front-key' }, el('i', { class: 'key-dot' }), ' the agent ', el('i', { class: 'key-ring' }), ' optimal ', el('i', { class: 'key-now' }), ' now')), panels);
+      el('p', { class: 'quiet front-key' }, el('i', { class: 'key-dot' }), ' the agent ',
+        el('i', { class: 'key-ring' }), ' optimal ', el('i', { class: 'key-now' }), ' now')), panels);
   node.hidden = true;
   host.append(node);
-  const pairs = objectives.flatMap((_, i) => objectives.slice(i + 1).map((__, k) => [i, i + 1 + k])).slice(0, MOST_PANELS);
+  const pairs = objectives.flatMap((_, i) => objectives.slice(i + 1).map((__, k) => [i, i + 1 + k]))
+    .slice(0, MOST_PANELS);
   let known = null;
   let marks = [];
 
@@ -33,11 +35,15 @@ export function createFront(host, { objectives, signal }) {
       const chart = axes({
         width: pairs.length === 1 ? Math.min(width, 620) : width, height: Math.min(Math.round(width * 0.78), 300),
         xRange: widened(all.map((row) => row[i]), 0.08), yRange: widened(all.map((row) => row[j]), 0.08),
-        xLabel: objectives[i], yLabel: objectives[j], label: `${objectives[j]} against ${objectives[i]}: returns reached, and the optimal front`,
+        xLabel: objectives[i], yLabel: objectives[j],
+        label: `${objectives[j]} against ${objectives[i]}: returns reached, and the optimal front`,
       });
-      const best = (map.optimal_front ?? []).map((row) => svg('circle', { cx: chart.x(row[i]), cy: chart.y(row[j]), r: 5, class: 'front-optimal' }));
+      const best = (map.optimal_front ?? []).map((row) => svg('circle', {
+        cx: chart.x(row[i]), cy: chart.y(row[j]), r: 5, class: 'front-optimal',
+      }));
       const reached = map.returns.map((row, k) => (row && !map.never_ends?.[k]
-        ? svg('circle', { cx: chart.x(row[i]), cy: chart.y(row[j]), r: 3, fill: css(colours.agent[k] ?? [128, 128, 128]), class: 'front-point' }) : null));
+        ? svg('circle', { cx: chart.x(row[i]), cy: chart.y(row[j]), r: 3,
+          fill: css(colours.agent[k] ?? [128, 128, 128]), class: 'front-point' }) : null));
       const mark = svg('circle', { r: 6.5, class: 'front-now' });
       marks.push({ mark, chart, i, j });
       chart.plot.append(...best, ...reached.filter(Boolean), mark);

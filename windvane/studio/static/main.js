@@ -18,7 +18,9 @@ const VIEWS = {
   training: { name: 'Training', show: showTraining },
 };
 const MOON = 'M15.5 12.2A6.5 6.5 0 0 1 7.8 4.5a6.5 6.5 0 1 0 7.7 7.7z';
-const SUN = 'M10 6.2a3.8 3.8 0 1 0 0 7.6 3.8 3.8 0 0 0 0-7.6zM9.2 1.5h1.6v2.6H9.2zM9.2 15.9h1.6v2.6H9.2zM1.5 9.2h2.6v1.6H1.5zM15.9 9.2h2.6v1.6h-2.6zM3.4 4.5l1.1-1.1 1.9 1.9-1.1 1.1zM13.6 14.7l1.1-1.1 1.9 1.9-1.1 1.1zM15.5 3.4l1.1 1.1-1.9 1.9-1.1-1.1zM5.3 13.6l1.1 1.1-1.9 1.9-1.1-1.1z';
+const SUN = 'M10 6.2a3.8 3.8 0 1 0 0 7.6 3.8 3.8 0 0 0 0-7.6zM9.2 1.5h1.6v2.6H9.2zM9.2 15.9h1.6v2.6H9.2z'
+  + 'M1.5 9.2h2.6v1.6H1.5zM15.9 9.2h2.6v1.6h-2.6zM3.4 4.5l1.1-1.1 1.9 1.9-1.1 1.1z'
+  + 'M13.6 14.7l1.1-1.1 1.9 1.9-1.1 1.1zM15.5 3.4l1.1 1.1-1.9 1.9-1.1-1.1zM5.3 13.6l1.1 1.1-1.9 1.9-1.1-1.1z';
 
 const main = document.getElementById('main');
 const nav = document.getElementById('nav');
@@ -58,7 +60,8 @@ function showView() {
 
 function showNav() {
   const names = Object.keys(VIEWS).filter((name) => name !== 'training' || state.library.runs.length);
-  nav.replaceChildren(...names.map((name) => el('a', { href: `#${name}`, text: VIEWS[name].name, 'aria-current': route() === name ? 'page' : null })));
+  nav.replaceChildren(...names.map((name) => el('a',
+    { href: `#${name}`, text: VIEWS[name].name, 'aria-current': route() === name ? 'page' : null })));
 }
 
 function showPicker() {
@@ -74,8 +77,10 @@ function showPicker() {
       },
     },
   }, [...groups].map(([label, policies]) => el('optgroup', { label }, policies.map((policy) => el('option', {
-    value: policy.id, selected: policy.id === state.policy, disabled: Boolean(policy.problem), title: policy.problem ?? policy.note,
-    text: `${policy.name} · ${policy.agent_label}${policy.problem ? ' (cannot be opened)' : policy.state === 'training' ? ' (training)' : ''}`,
+    value: policy.id, selected: policy.id === state.policy, disabled: Boolean(policy.problem),
+    title: policy.problem ?? policy.note,
+    text: `${policy.name} · ${policy.agent_label}`
+      + (policy.problem ? ' (cannot be opened)' : policy.state === 'training' ? ' (training)' : ''),
   })))));
   slot.querySelector('select')?.remove();
   slot.append(select);
@@ -93,7 +98,10 @@ async function loadLibrary() {
     return;
   }
   const had = policyOf(state.policy);
-  if (!had) state.policy = state.library.default ?? state.library.policies.find((policy) => !policy.problem)?.id ?? null;
+  if (!had) {
+    const usable = state.library.policies.find((policy) => !policy.problem);
+    state.policy = state.library.default ?? usable?.id ?? null;
+  }
   showNav();
   showPicker();
   emit('library-loaded');
@@ -102,7 +110,8 @@ async function loadLibrary() {
 
 function createThemeToggle() {
   const button = document.getElementById('theme');
-  const show = () => button.replaceChildren(svg('svg', { viewBox: '0 0 20 20', class: 'icon', 'aria-hidden': 'true' }, svg('path', { d: isDark() ? SUN : MOON })));
+  const show = () => button.replaceChildren(svg('svg', { viewBox: '0 0 20 20', class: 'icon', 'aria-hidden': 'true' },
+    svg('path', { d: isDark() ? SUN : MOON })));
   button.addEventListener('click', () => {
     const theme = isDark() ? 'light' : 'dark';
     document.documentElement.dataset.theme = theme;
@@ -125,12 +134,17 @@ listen('problem', (message) => notice(message.message));
 listen('library', loadLibrary);
 listen('route', showView);
 listen('link', (link) => {
-  document.getElementById('link-state').textContent = link === 'open' ? '' : 'Reconnecting…';
+  if (!refused) document.getElementById('link-state').textContent = link === 'open' ? '' : 'Reconnecting…';
 });
 window.addEventListener('hashchange', () => {
   showView();
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);
+});
+// The address keeps the view: the link to the content only moves the focus.
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
 });
 createMark(document.getElementById('mark'));
 createThemeToggle();

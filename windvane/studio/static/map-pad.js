@@ -13,7 +13,8 @@ import { exact, inWords, rescale } from './weights.js';
  * @returns node, and paint(map, colours, hatched) which colours it
  */
 export function createMapPad(host, { objectives, title, testid, signal, onHover, subtitle = '' }) {
-  const caption = el('figcaption', {}, el('h2', { text: title }), subtitle ? el('span', { class: 'quiet', text: subtitle }) : null);
+  const caption = el('figcaption', {}, el('h2', { text: title }),
+    subtitle ? el('span', { class: 'quiet', text: subtitle }) : null);
   const body = el('div', { class: 'map-body' });
   const node = el('figure', { class: 'map', 'data-testid': testid }, caption, body);
   host.append(node);
@@ -62,7 +63,10 @@ function createStrips(host, { objectives, onHover, title }) {
         return;
       }
       const rows = map.weights.length / objectives.length;
-      strips.forEach((strip, k) => strip.paint(stripPicture(...[colours, hatched].map((list) => list.slice(k * rows, (k + 1) * rows)))));
+      strips.forEach((strip, k) => {
+        const part = (list) => list.slice(k * rows, (k + 1) * rows);
+        strip.paint(stripPicture(part(colours), part(hatched)));
+      });
     },
   };
 }

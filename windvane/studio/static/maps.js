@@ -25,7 +25,8 @@ export function createProgress(host, testid = 'map-progress') {
       bar.value = map.total ? map.done / map.total : 0;
       words.textContent = map.state === 'failed' ? map.problem
         : !map.done ? 'Getting ready to play.'
-          : `${map.done.toLocaleString('en')} of ${(map.total ?? 0).toLocaleString('en')} ${map.what ?? 'episodes'} played`;
+          : `${map.done.toLocaleString('en')} of ${(map.total ?? 0).toLocaleString('en')} `
+            + `${map.what ?? 'episodes'} played`;
     },
   };
 }
@@ -35,6 +36,12 @@ export function regrets(map) {
   return map.utility.map((value, i) => (isKnown(value) ? Math.max(map.optimal.utility[i] - value, 0) : null));
 }
 
+/** What the numbers are. */
+function meaningOf(map) {
+  const regret = map.optimal ? ' Regret: what is missing to the best possible utility.' : '';
+  return `Numbers: the rewards of an episode, on average, ${map.unit}. Utility: their sum under the weights.${regret}`;
+}
+
 export function showMaps(host, signal) {
   const policy = policyOf(state.policy);
   const objectives = policy.objectives;
@@ -42,9 +49,12 @@ export function showMaps(host, signal) {
   const key = el('p', { class: 'key quiet' });
   const place = el('div', { class: 'map-row' });
   host.append(el('div', { class: 'view-head' },
-    el('h1', { class: 'lead', text: 'Each point is a choice of weights. The same colour means the same outcome.' }), key), place);
+    el('h1', { class: 'lead', text: 'Each point is a choice of weights. The same colour means the same outcome.' }),
+      key), place);
   const progress = createProgress(host);
   const readout = createReadout(host, objectives);
+  const meaning = el('p', { class: 'note quiet meaning' });
+  host.append(meaning);
   const front = createFront(host, { objectives, signal });
   let map = null;
   let hovered = null;
@@ -53,13 +63,17 @@ export function showMaps(host, signal) {
     tell();
   };
   const tell = () => map && readout.show(map, hovered ?? state.weights);
-  const pad = (title, testid, subtitle) => createMapPad(place, { objectives, title, testid, signal, onHover, subtitle });
+  const pad = (title, testid, subtitle) => createMapPad(place,
+    { objectives, title, testid, signal, onHover, subtitle });
   const agent = pad('What the agent does', 'map-agent');
   const others = {};
   progress.show({ state: 'running', done: 0, total: 0 });
-  key.append(...objectives.flatMap((name, i) => [el('span', { class: 'chip', 'data-objective': i }), ` ${name} `]));
+  key.append(...objectives.map((name, i) =>
+    el('span', { class: 'number-item' }, el('span', { class: 'chip', 'data-objective': i }), name)));
   const recolourKey = () => {
-    for (const chip of key.querySelectorAll('.chip')) chip.style.background = objectiveColour(Number(chip.dataset.objective));
+    for (const chip of key.querySelectorAll('.chip')) {
+      chip.style.background = objectiveColour(Number(chip.dataset.objective));
+    }
   };
   recolourKey();
 
@@ -73,14 +87,18 @@ export function showMaps(host, signal) {
       const lost = regrets(map);
       const span = Math.max(...map.optimal.utility) - Math.min(...map.optimal.utility);
       const most = Math.max(...lost.filter((v) => v !== null), 0.04 * span, 1e-9);
-      others.regret.paint(map, lost.map((value) => (value === null ? null : regretColour(value / most))), map.never_ends);
+      others.regret.paint(map, lost.map((value) => (value === null ? null : regretColour(value / most))),
+        map.never_ends);
       others.scale ??= others.regret.node.appendChild(el('p', { class: 'scale quiet' }));
-      others.scale.replaceChildren('0 ', el('i', { class: 'ramp-regret', 'aria-hidden': 'true' }), ` ${number(most)} regret`);
+      others.scale.replaceChildren('0 ', el('i', { class: 'ramp-regret', 'aria-hidden': 'true' }),
+        ` ${number(most)} regret`);
     }
     if (map.never_ends?.some(Boolean)) {
-      others.hatch ??= agent.node.appendChild(el('p', { class: 'scale quiet' }, el('i', { class: 'hatch', 'aria-hidden': 'true' }), ' no episode ends here'));
+      others.hatch ??= agent.node.appendChild(el('p', { class: 'scale quiet' },
+        el('i', { class: 'hatch', 'aria-hidden': 'true' }), ' no episode ends here'));
     }
     front.draw(map, colours);
+    meaning.textContent = meaningOf(map);
     readout.node.hidden = false;
     tell();
   }
@@ -107,7 +125,8 @@ function createReadout(host, objectives) {
   const numbers = createNumbers(objectives);
   numbers.node.removeAttribute('data-testid');
   const facts = el('dl', { class: 'facts' });
-  const node = el('section', { class: 'readout', 'aria-live': 'polite', 'aria-label': 'At the point' }, numbers.node, facts);
+  const node = el('section', { class: 'readout', 'aria-live': 'polite', 'aria-label': 'At the point' }, numbers.node,
+    facts);
   node.hidden = true;
   host.append(node);
   return {
@@ -116,7 +135,8 @@ function createReadout(host, objectives) {
       numbers.show(weights);
       const row = nearestRow(map, weights);
       const returns = map.returns[row];
-      const fact = (name, value, wide) => el('div', { class: wide ? 'fact wide' : 'fact' }, el('dt', { text: name }), el('dd', {}, value));
+      const fact = (name, value, wide) => el('div', { class: wide ? 'fact wide' : 'fact' }, el('dt', { text: name }),
+        el('dd', {}, value));
       const list = [];
       if (map.never_ends?.[row]) list.push(fact('The agent', 'no episode ends', false));
       if (returns) list.push(...objectives.map((name, i) => fact(name, number(returns[i]))));

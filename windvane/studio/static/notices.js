@@ -10,7 +10,8 @@ export function notice(sentence, seconds = 9) {
   for (const old of notices().children) if (old.dataset.sentence === sentence) old.remove();
   const node = el('div', { class: 'notice', 'data-testid': 'problem', 'data-sentence': sentence },
     el('span', { text: sentence }),
-    el('button', { type: 'button', class: 'notice-close', 'aria-label': 'Dismiss', text: '×', on: { click: () => node.remove() } }));
+    el('button', { type: 'button', class: 'notice-close', 'aria-label': 'Dismiss', text: '×',
+      on: { click: () => node.remove() } }));
   notices().append(node);
   while (notices().children.length > 3) notices().firstChild.remove();
   setTimeout(() => node.remove(), seconds * 1000);

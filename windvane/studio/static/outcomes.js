@@ -27,7 +27,8 @@ export function outcomeColour(returns, spans) {
 
 /** Colours of both maps, under one normalisation. */
 export function outcomeColours(map) {
-  const spans = ranges([map.returns.filter((_, i) => !map.never_ends?.[i]), map.optimal?.returns ?? []], map.objectives.length);
+  const spans = ranges([map.returns.filter((_, i) => !map.never_ends?.[i]), map.optimal?.returns ?? []],
+    map.objectives.length);
   return {
     spans,
     agent: map.returns.map((row) => outcomeColour(row, spans)),
@@ -55,7 +56,8 @@ function alike(colours, hatched) {
   const groups = [];
   return colours.map((colour, row) => {
     const never = Boolean(hatched[row]);
-    const same = groups.findIndex((group) => group.never === never && Math.hypot(...group.colour.map((c, k) => c - colour[k])) < 14);
+    const same = groups.findIndex((group) => group.never === never
+      && Math.hypot(...group.colour.map((c, k) => c - colour[k])) < 14);
     return same >= 0 ? same : groups.push({ colour, never }) - 1;
   });
 }

@@ -9,8 +9,10 @@ import { number } from './weights.js';
 export function createQBars(host, { signal, lane: index = 0 }) {
   const chosen = el('b', { 'data-testid': 'chosen-action', text: '…' });
   const list = el('ul', { class: 'qrows', 'aria-label': 'Worth of each action' });
-  const node = el('section', { class: 'qbars', 'data-testid': 'qbars', 'aria-label': 'What it expects from each action' },
-    el('div', { class: 'row-between' }, el('h2', {}, 'It chooses ', chosen), el('p', { class: 'quiet', text: 'What each action is worth' })), list);
+  const node = el('section', { class: 'qbars', 'data-testid': 'qbars',
+    'aria-label': 'What it expects from each action' },
+    el('div', { class: 'row-between' }, el('h2', {}, 'It chooses ', chosen),
+      el('p', { class: 'quiet', text: 'What each action is worth' })), list);
   host.append(node);
   let rows = [];
   let reach = [0, 0];
@@ -37,7 +39,8 @@ export function createQBars(host, { signal, lane: index = 0 }) {
     if (!q || q.length !== rows.length || !lane) return;
     const count = lane.objectives.length;
     const split = q[0].length === count && count > 1;
-    const shares = q.map((outputs) => (split ? outputs.map((value, i) => value * weights[i]) : [outputs.reduce((a, b) => a + b, 0)]));
+    const shares = q.map((outputs) => (split ? outputs.map((value, i) => value * weights[i])
+      : [outputs.reduce((a, b) => a + b, 0)]));
     const low = Math.min(0, ...shares.map((parts) => parts.reduce((sum, part) => sum + Math.min(part, 0), 0)));
     const high = Math.max(0, ...shares.map((parts) => parts.reduce((sum, part) => sum + Math.max(part, 0), 0)));
     // The scale grows at once and shrinks slowly: bars do not jump about.
@@ -80,7 +83,8 @@ export function createQBars(host, { signal, lane: index = 0 }) {
     last = message;
     if (message.action === null && message.q) {
       // Before the first action there is only the estimate: what is worth most will be chosen.
-      const totals = message.q.map((outputs) => outputs.reduce((sum, v, i) => sum + v * (outputs.length === message.weights.length ? message.weights[i] : 1), 0));
+      const share = (outputs, i) => (outputs.length === message.weights.length ? message.weights[i] : 1);
+      const totals = message.q.map((outputs) => outputs.reduce((sum, v, i) => sum + v * share(outputs, i), 0));
       last = { ...message, action: totals.indexOf(Math.max(...totals)) };
     }
     draw(last);

@@ -54,7 +54,9 @@ export function createSliders(host, { objectives, onInput, label = 'Weights', po
     });
   }
   const recolour = () => {
-    for (const dot of node.querySelectorAll('.chip')) dot.style.background = objectiveColour(Number(dot.dataset.objective));
+    for (const dot of node.querySelectorAll('.chip')) {
+      dot.style.background = objectiveColour(Number(dot.dataset.objective));
+    }
     show(weights);
   };
   recolour();

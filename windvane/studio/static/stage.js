@@ -15,7 +15,7 @@ const FONT = 'ui-sans-serif, system-ui, "Segoe UI", Roboto, "Helvetica Neue", "D
 /** @param options lane (its number), signal, testid, caption (whether to write the weights),
  * onShape(aspect) */
 export function createStage(host, { lane: index, signal, testid = 'stage', caption = true, onShape }) {
-  const canvas = el('canvas', { class: 'stage-canvas', role: 'img', 'aria-label': 'The agent at work' });
+  const canvas = el('canvas', { class: 'stage-canvas', role: 'img', 'aria-label': 'The agent at work', hidden: true });
   const node = el('div', { class: 'stage', 'data-testid': testid }, canvas);
   host.append(node);
   const context = canvas.getContext('2d', { alpha: false });
@@ -45,6 +45,8 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
     canvas.width = Math.round(size.width * ratio);
     canvas.height = Math.round(size.height * ratio);
     scene?.stale?.();
+    // A canvas is empty after a change of size: without this, black flashes while the window is dragged.
+    if (scene) draw(performance.now());
   }
 
   listen('opened', open, signal);
@@ -69,12 +71,16 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
   function frame(now) {
     if (signal.aborted) return;
     requestAnimationFrame(frame);
-    if (!scene || !size.width || document.hidden) return;
+    if (scene && size.width && !document.hidden) draw(now);
+  }
+
+  function draw(now) {
     const ratio = canvas.width / size.width;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     const weights = state.weights ?? [];
     scene.draw(context, size, now, { weights, calm: reducedMotion() });
     if (caption) drawCaption(weights);
+    canvas.hidden = false;
     if (!scene.ready || scene.ready()) {
       counters.framesDrawn += 1;
       document.documentElement.dataset.ready = 'true';
@@ -93,7 +99,8 @@ export function createStage(host, { lane: index, signal, testid = 'stage', capti
     if (lane.scene.kind === 'dst') {
       context.fillStyle = 'rgb(16 24 32 / 0.55)';
       context.beginPath();
-      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6, unit * (objectives.length > 4 ? 2.9 : 4.2), unit * 0.7);
+      context.roundRect(right - bar - unit * 0.8, inset - unit * 0.9, bar + unit * 1.6,
+        unit * (objectives.length > 4 ? 2.9 : 4.2), unit * 0.7);
       context.fill();
     }
     context.font = `600 ${unit}px ${FONT}`;

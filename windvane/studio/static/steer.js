@@ -68,9 +68,13 @@ function colourByOutcomes(control, slot, signal) {
   const words = el('p', { class: 'quiet map-words' });
   slot.firstChild.append(words);
   const show = (map) => {
-    if (map?.state === 'running') words.textContent = `Finding out what it does elsewhere: ${number((100 * map.done) / Math.max(map.total, 1), 2)}%`;
+    if (map?.state === 'running') {
+      const share = number((100 * map.done) / Math.max(map.total, 1), 2);
+      words.textContent = `Finding out what it does elsewhere: ${share}%`;
+    }
     if (map?.state !== 'done') return;
-    words.textContent = `The colours show what it brings home.${map.never_ends?.some(Boolean) ? ' Hatched: it does not come to an end.' : ''}`;
+    const hatched = map.never_ends?.some(Boolean) ? ' Hatched: it does not come to an end.' : '';
+    words.textContent = `The colours show what it brings home.${hatched}`;
     const colours = outcomeColours(map).agent;
     if (map.resolution) control.underlay(trianglePicture(map.resolution, colours, map.never_ends), 0.62);
     else control.underlay(lineOfTwo(map, colours), 0.8);

@@ -31,7 +31,8 @@ export function showTraining(host, signal) {
   const content = el('section', { class: 'content', 'aria-label': 'What the replay buffer holds' });
   const notes = el('ul', { class: 'notes quiet' });
   const wide = el('div', { class: 'training-main' }, curves, content, notes);
-  host.append(el('div', { class: 'view-head row-between' }, lead, el('label', { class: 'picker' }, el('span', { class: 'hidden', text: 'Run' }), picker)),
+  host.append(el('div', { class: 'view-head row-between' }, lead,
+    el('label', { class: 'picker' }, el('span', { class: 'hidden', text: 'Run' }), picker)),
     el('div', { class: 'training-progress' }, bar, step), el('div', { class: 'training' }, wide, steering));
   let run = null;
   let inner = null;
@@ -74,11 +75,15 @@ export function showTraining(host, signal) {
   }
 
   function steer(mine) {
-    const words = el('p', { text: `This run listens. Drag the ${handleOf(run.objectives.length)}, and it trains for these weights from its next episode on.` });
+    const handle = handleOf(run.objectives.length);
+    const words = el('p', {
+      text: `This run listens. Drag the ${handle}, and it trains for these weights from its next episode on.`,
+    });
     steering.append(el('h2', { text: 'Steer the training' }), words);
     const id = state.run;
     return createWeightsControl(steering, {
-      objectives: run.objectives, signal: mine, label: 'Weights of the training', weights: run.weights ?? centre(run.objectives.length),
+      objectives: run.objectives, signal: mine, label: 'Weights of the training',
+      weights: run.weights ?? centre(run.objectives.length),
       onInput: async (weights, held) => {
         if (held) return;
         try {
@@ -126,13 +131,14 @@ export function showTraining(host, signal) {
   }
 
   function drawContent() {
-    const width = content.clientWidth;
-    content.hidden = !run?.content;
-    if (!run?.content || width < 80) return;
+    const halves = HALVES.filter(([name]) => run?.content?.[name]?.length);
+    content.hidden = !halves.length;
+    const width = content.clientWidth; // none while hidden
+    if (!halves.length || width < 80) return;
     const columns = width > 560 ? 2 : 1;
     const each = Math.floor((width - 24 * (columns - 1)) / columns);
     content.replaceChildren(el('h2', { text: 'What the replay buffer holds' }), el('div', { class: 'panels' },
-      HALVES.map(([name, title]) => drawScatter(run, run.content[name] ?? [], title, each))));
+      halves.map(([name, title]) => drawScatter(run, run.content[name], title, each))));
   }
 
   signal.addEventListener('abort', () => inner?.abort());
@@ -158,11 +164,13 @@ function drawCurve(run, kind, width) {
   const colour = isDark() ? '#8fb8d8' : '#2f6187';
   const look = lines.length > 1 ? { 'stroke-width': 1, opacity: 0.38 } : { 'stroke-width': 2.2 };
   for (const one of lines) {
-    chart.plot.append(line(one.steps, one[kind], chart.x, chart.y, { stroke: colour, 'stroke-linejoin': 'round', ...look }));
+    chart.plot.append(line(one.steps, one[kind], chart.x, chart.y,
+      { stroke: colour, 'stroke-linejoin': 'round', ...look }));
   }
   if (lines.length > 1) {
     const [steps, mean] = meanCurve(lines, kind);
-    chart.plot.append(line(steps, mean, chart.x, chart.y, { stroke: colour, 'stroke-width': 2.6, 'stroke-linejoin': 'round' }));
+    chart.plot.append(line(steps, mean, chart.x, chart.y,
+      { stroke: colour, 'stroke-width': 2.6, 'stroke-linejoin': 'round' }));
   }
   const ends = run.state === 'training' ? lines.map((one) => [one.steps.at(-1), one[kind].at(-1)]) : [];
   for (const [x, y] of ends.filter((end) => Number.isFinite(end[1]))) {
@@ -182,7 +190,8 @@ function drawScatter(run, rows, title, width) {
   const both = [...(run.content.recent ?? []), ...(run.content.diverse ?? [])];
   const [i, j] = [0, Math.min(1, run.objectives.length - 1)];
   const chart = axes({
-    width, height: Math.min(Math.round(width * 0.72), 300), xRange: widened(both.map((row) => row[i])), yRange: widened(both.map((row) => row[j])),
+    width, height: Math.min(Math.round(width * 0.72), 300), xRange: widened(both.map((row) => row[i])),
+    yRange: widened(both.map((row) => row[j])),
     xLabel: run.objectives[i], yLabel: run.objectives[j], label: `${title}: ${rows.length} returns`,
   });
   const colour = css(rgb(objectiveColour(title.startsWith('Recent') ? 4 : 3)));

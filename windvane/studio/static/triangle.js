@@ -21,6 +21,9 @@ export function barycentric(x, y) {
   return [a, b, 1 - a - b];
 }
 
+/** A name for which a corner has room. */
+const inShort = (name) => (name.length > 12 ? `${name.slice(0, 10).trimEnd()}…` : name);
+
 let made = 0;
 
 /**
@@ -40,7 +43,8 @@ export function createTriangle(host, options) {
     x: 0, y: 0, width: BOX.width, height: BOX.height, 'clip-path': `url(#${id})`, class: 'tri-image',
   });
   const grid = GRID.flatMap((share) => [0, 1, 2].map((i) => {
-    const ends = [1, 2].map((step) => place(corner(3, (i + step) % 3).map((v, k) => (k === i ? share : v * (1 - share)))));
+    const end = (step) => corner(3, (i + step) % 3).map((v, k) => (k === i ? share : v * (1 - share)));
+    const ends = [1, 2].map((step) => place(end(step)));
     return svg('path', { d: `M${ends.map((e) => e.join(' ')).join('L')}`, class: 'tri-grid' });
   }));
   const trailGroup = svg('g', { class: 'tri-trail' });
@@ -54,11 +58,12 @@ export function createTriangle(host, options) {
   }, svg('circle', { r: 26, class: 'point-target' }), halo, dot);
   const anchors = ['start', 'end', 'middle'];
   const labels = CORNERS.map(([x, y], i) => svg('g', { class: 'tri-label' },
+    svg('title', { text: objectives[i] }),
     svg('circle', { r: 5, cx: i === 0 ? x - 8 : i === 1 ? x + 8 : x, cy: i === 2 ? y - 1 : y + 24 }),
     svg('text', {
       x: i === 0 ? x + 2 : i === 1 ? x - 2 : x + 11, y: i === 2 ? y + 4 : y + 28.5,
       'text-anchor': i === 2 ? 'start' : anchors[i],
-    }, svg('tspan', { text: `${objectives[i]} ` }), svg('tspan', { class: 'tri-share' }))));
+    }, svg('tspan', { text: `${inShort(objectives[i])} ` }), svg('tspan', { class: 'tri-share' }))));
   const node = svg('svg', {
     viewBox: `0 0 ${BOX.width} ${BOX.height}`, class: 'triangle', 'data-testid': testid,
     role: 'group', 'aria-label': label,
@@ -69,7 +74,8 @@ export function createTriangle(host, options) {
 
   const toBox = (event) => {
     const area = node.getBoundingClientRect();
-    return [((event.clientX - area.left) / area.width) * BOX.width, ((event.clientY - area.top) / area.height) * BOX.height];
+    return [((event.clientX - area.left) / area.width) * BOX.width,
+      ((event.clientY - area.top) / area.height) * BOX.height];
   };
   const choose = (values, isHeld) => {
     node.classList.remove('invite');
@@ -100,6 +106,7 @@ export function createTriangle(host, options) {
   node.addEventListener('pointerup', release);
   node.addEventListener('pointercancel', release);
   point.addEventListener('keydown', (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own keys
     const step = event.shiftKey ? 0.1 : 0.02;
     const side = CORNERS[1][0] - CORNERS[0][0];
     const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -124,7 +131,8 @@ export function createTriangle(host, options) {
     set(point, { 'aria-valuenow': shares[0], 'aria-valuetext': inWords(objectives, weights) });
     labels.forEach((group, i) => (group.lastChild.lastChild.textContent = `${shares[i]}%`));
     spokes.forEach((line, i) => set(line, {
-      x1: x, y1: y, x2: CORNERS[i][0], y2: CORNERS[i][1], stroke: objectiveColour(i), 'stroke-opacity': 0.15 + 0.75 * weights[i],
+      x1: x, y1: y, x2: CORNERS[i][0], y2: CORNERS[i][1], stroke: objectiveColour(i),
+      'stroke-opacity': 0.15 + 0.75 * weights[i],
       'stroke-width': 0.75 + 2.25 * weights[i],
     }));
     trail.push({ x, y, time: performance.now(), colour: css(weightsColour(weights)) });
@@ -143,7 +151,7 @@ export function createTriangle(host, options) {
   }
 
   function recolour() {
-    labels.forEach((group, i) => group.firstChild.setAttribute('fill', objectiveColour(i)));
+    labels.forEach((group, i) => group.querySelector('circle').setAttribute('fill', objectiveColour(i)));
     trail = [];
     show(weights);
   }

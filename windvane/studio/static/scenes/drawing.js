@@ -18,7 +18,8 @@ export function ring(context, x, y, radius, seed, wobble = 0.05) {
   context.beginPath();
   for (let i = 0; i <= 64; i += 1) {
     const angle = (i / 64) * Math.PI * 2;
-    const far = radius * (1 + wobble * (Math.sin(2 * angle + p) * 0.5 + Math.sin(3 * angle + q) * 0.6 + Math.sin(5 * angle + r) * 0.35));
+    const wave = Math.sin(2 * angle + p) * 0.5 + Math.sin(3 * angle + q) * 0.6 + Math.sin(5 * angle + r) * 0.35;
+    const far = radius * (1 + wobble * wave);
     const [px, py] = [x + Math.cos(angle) * far, y + Math.sin(angle) * far];
     if (i === 0) context.moveTo(px, py);
     else context.lineTo(px, py);

@@ -65,14 +65,17 @@ export function createSea(spec) {
       const [row, column] = at(now);
       const colour = weights.length ? css(weightsColour(weights)) : '#fff';
       const last = spots.at(-1);
-      if (seen && (!last || Math.hypot(last.row - row, last.column - column) > 0.22)) spots.push({ row, column, colour });
+      if (seen && (!last || Math.hypot(last.row - row, last.column - column) > 0.22)) {
+        spots.push({ row, column, colour });
+      }
       spots.slice(-160).forEach((spot, i, all) => {
         context.globalAlpha = 0.15 + 0.75 * ((i + 1) / all.length) ** 1.5;
         context.fillStyle = spot.colour;
         context.strokeStyle = 'rgb(255 255 255 / 0.7)';
         context.lineWidth = 1;
         context.beginPath();
-        context.arc((spot.column + 0.5) * cell, top + (spot.row + 0.5) * cell, cell * (0.06 + 0.025 * (i % 3)), 0, Math.PI * 2);
+        context.arc((spot.column + 0.5) * cell, top + (spot.row + 0.5) * cell, cell * (0.06 + 0.025 * (i % 3)), 0,
+          Math.PI * 2);
         context.fill();
         context.stroke();
       });
@@ -148,7 +151,8 @@ function drawFloor(context, map, cell, top, height, colours) {
     }
     if (random() < 0.4) {
       context.fillStyle = 'rgb(0 0 0 / 0.07)';
-      ring(context, x + cell * (0.25 + random() * 0.5), y + cell * (0.4 + random() * 0.4), cell * (0.05 + random() * 0.06), row * 31 + column, 0.1);
+      ring(context, x + cell * (0.25 + random() * 0.5), y + cell * (0.4 + random() * 0.4),
+        cell * (0.05 + random() * 0.06), row * 31 + column, 0.1);
       context.fill();
     }
   }));
@@ -259,8 +263,11 @@ function drawFound(context, found, cell, top, now) {
   context.fillStyle = '#ffe08a';
   context.strokeStyle = 'rgb(10 25 40 / 0.7)';
   context.lineWidth = 3;
-  const [x, y] = [(found.cell[1] + 0.5) * cell, top + (found.cell[0] - 0.1 - ease(Math.min(t * 1.6, 1)) * 0.5) * cell];
-  context.strokeText(`+${number(found.value)}`, x, y);
-  context.fillText(`+${number(found.value)}`, x, y);
+  const text = `+${number(found.value)}`;
+  // On a small stage the words are wider than the first column.
+  const x = Math.max((found.cell[1] + 0.5) * cell, context.measureText(text).width / 2 + 4);
+  const y = top + (found.cell[0] - 0.1 - ease(Math.min(t * 1.6, 1)) * 0.5) * cell;
+  context.strokeText(text, x, y);
+  context.fillText(text, x, y);
   context.globalAlpha = 1;
 }

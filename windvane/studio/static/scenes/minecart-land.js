@@ -5,11 +5,14 @@ import { chance, gem, ring } from './drawing.js';
 
 const palette = () => (isDark()
   ? { land: '#242c30', contour: '#38434a', tuft: '#3d4c48', yard: '#4a3d38', yardEdge: '#7d6256',
-      pit: ['#3f403e', '#353433', '#2a2928', '#1e1d1d'], wall: '#d9cdb8', roof: '#c0604a', roofDark: '#9d4a38', post: '#cfd6da',
+      pit: ['#3f403e', '#353433', '#2a2928', '#1e1d1d'], wall: '#d9cdb8', roof: '#c0604a', roofDark: '#9d4a38',
+      post: '#cfd6da',
       body: '#e9e5da', edge: '#0f1316', bin: '#2d3339', wheel: '#0d1012', lamp: '#ffe08a', shadow: 'rgb(0 0 0 / 0.4)' }
   : { land: '#f3eee2', contour: '#dfd6c2', tuft: '#c9cfac', yard: '#ead3c2', yardEdge: '#cf9f86',
-      pit: ['#d9ceb8', '#c4b69c', '#aa9a80', '#8e7f69'], wall: '#fbf6ea', roof: '#c8614a', roofDark: '#a94c38', post: '#5a5a55',
-      body: '#fffdf8', edge: '#45454a', bin: '#5c5f66', wheel: '#33353a', lamp: '#f7c948', shadow: 'rgb(70 55 30 / 0.2)' });
+      pit: ['#d9ceb8', '#c4b69c', '#aa9a80', '#8e7f69'], wall: '#fbf6ea', roof: '#c8614a', roofDark: '#a94c38',
+      post: '#5a5a55',
+      body: '#fffdf8', edge: '#45454a', bin: '#5c5f66', wheel: '#33353a', lamp: '#f7c948',
+      shadow: 'rgb(70 55 30 / 0.2)' });
 
 /** All that does not move. */
 export function drawLand(context, width, spec, px) {
@@ -23,7 +26,8 @@ export function drawLand(context, width, spec, px) {
   spec.mines.forEach((mine, index) => {
     for (let level = 1; level <= 5; level += 1) {
       context.globalAlpha = 0.85 - level * 0.16;
-      ring(context, px(mine.x), px(mine.y), spec.mine_radius * unit * (1.05 + level * 0.3), index * 13 + 5, 0.05 + 0.015 * level);
+      ring(context, px(mine.x), px(mine.y), spec.mine_radius * unit * (1.05 + level * 0.3), index * 13 + 5,
+        0.05 + 0.015 * level);
       context.stroke();
     }
   });
@@ -38,7 +42,8 @@ export function drawLand(context, width, spec, px) {
     if (clear(x, y)) drawTuft(context, px(x), px(y), unit * (0.008 + 0.006 * random()));
   }
   drawYard(context, px, unit, spec, colours);
-  spec.mines.forEach((mine, index) => drawPit(context, px(mine.x), px(mine.y), spec.mine_radius * unit, mine.ores, index, colours));
+  spec.mines.forEach((mine, index) => drawPit(context, px(mine.x), px(mine.y), spec.mine_radius * unit, mine.ores,
+    index, colours));
 }
 
 function drawTuft(context, x, y, size) {
@@ -80,7 +85,8 @@ function drawPit(context, x, y, radius, ores, index, colours) {
   pieces.forEach((ore, i) => {
     const angle = (i / pieces.length) * Math.PI * 2 + index;
     const far = radius * (0.62 + 0.16 * (random() - 0.5));
-    gem(context, x + Math.cos(angle) * far, y + Math.sin(angle) * far, radius * (0.088 + 0.03 * random()), objectiveColour(ore), random() * 6);
+    gem(context, x + Math.cos(angle) * far, y + Math.sin(angle) * far, radius * (0.088 + 0.03 * random()),
+      objectiveColour(ore), random() * 6);
   });
 }
 
@@ -165,7 +171,8 @@ export function drawCart(context, x, y, degrees, unit, { shares, working, pushin
       const age = (now / 420 + i / 3) % 1;
       context.fillStyle = isDark() ? `rgb(200 205 208 / ${0.28 * (1 - age)})` : `rgb(120 110 95 / ${0.3 * (1 - age)})`;
       context.beginPath();
-      context.arc(-length * (0.55 + age * 0.5), Math.sin(i * 4) * width * 0.2 * age, unit * (0.006 + 0.013 * age), 0, Math.PI * 2);
+      context.arc(-length * (0.55 + age * 0.5), Math.sin(i * 4) * width * 0.2 * age, unit * (0.006 + 0.013 * age), 0,
+        Math.PI * 2);
       context.fill();
     }
   }
@@ -183,7 +190,8 @@ export function drawCart(context, x, y, degrees, unit, { shares, working, pushin
   context.strokeStyle = colours.edge;
   context.lineWidth = Math.max(unit * 0.0032, 1);
   context.beginPath();
-  context.roundRect(-length * 0.5, -width * 0.45, length, width * 0.9, [width * 0.14, width * 0.42, width * 0.42, width * 0.14]);
+  context.roundRect(-length * 0.5, -width * 0.45, length, width * 0.9,
+    [width * 0.14, width * 0.42, width * 0.42, width * 0.14]);
   context.fill();
   context.stroke();
   context.fillStyle = colours.bin;
@@ -210,7 +218,8 @@ function drawLoad(context, length, width, shares) {
       const [column, row] = [Math.floor(slot / rows), slot % rows];
       const jitter = Math.sin(slot * 12.9) * 0.06;
       gem(context, -length * 0.41 + length * 0.66 * ((column + 0.5) / columns + jitter * 0.3),
-        -width * 0.33 + width * 0.66 * ((row + 0.5) / rows + jitter * 0.4), width * 0.098, objectiveColour(ore), slot * 1.7);
+        -width * 0.33 + width * 0.66 * ((row + 0.5) / rows + jitter * 0.4), width * 0.098, objectiveColour(ore),
+        slot * 1.7);
     }
   });
 }

@@ -95,7 +95,8 @@ export function createMinecart(spec, lane) {
       drawTrail(context, [...trail, { x: pose[0], y: pose[1], colour }], px, unit, 0.85);
       shownContent = shownContent.map((held, i) => (calm ? content[i] : held + ((content[i] ?? 0) - held) * 0.2));
       drawCart(context, px(pose[0]), px(pose[1]), pose[2], unit, {
-        shares: shownContent.map((held) => held / spec.capacity), working: action === 'mine', pushing: action === 'accelerate', now, calm,
+        shares: shownContent.map((held) => held / spec.capacity), working: action === 'mine',
+        pushing: action === 'accelerate', now, calm,
       });
       sales = sales.filter((sale) => now - sale.time < 2200);
       for (const sale of sales) drawSale(context, sale, px, unit, now);
