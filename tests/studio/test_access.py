@@ -43,6 +43,14 @@ def test_a_cookie_of_another_port_is_not_enough(stranger: TestClient) -> None:
     assert stranger.get("/api/library").status_code == 403
 
 
+@pytest.mark.parametrize("other", ['a={"x": [1, "y"]}', "a name=1", "a=\x01", "=;;=", '"'])
+def test_a_cookie_of_another_program_does_not_matter(stranger: TestClient, other: str) -> None:
+    mine = f"windvane-8321={TOKEN}"
+    for cookies in (f"{other}; {mine}", f"{mine};{other}"):
+        assert stranger.get("/api/library", headers={"cookie": cookies}).status_code == 200
+    assert stranger.get("/api/library", headers={"cookie": other}).status_code == 403
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "10.0.0.1", "", "["]
 )
@@ -57,7 +65,8 @@ def test_this_machine_is_known_by_its_names(client: TestClient, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "http://127.0.0.1:8322", "null", "https://localhost:8321"]
+    "origin",
+    ["http://evil.example", "http://127.0.0.1:8322", "null", "https://localhost:8321", "http://["],
 )
 def test_other_origins_are_refused(client: TestClient, origin: str) -> None:
     headers = {"origin": origin, "host": "127.0.0.1:8321"}
