@@ -1,5 +1,6 @@
 """Who may talk to the page."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.studio.conftest import BASE, TOKEN, connected, opened
+from windvane.errors import InputError
 from windvane.studio.access import host_names, is_loopback
 from windvane.studio.app import make_app
 from windvane.studio.library import Library
+from windvane.studio.server import serve
 
 
 @pytest.fixture
@@ -126,3 +129,10 @@ def test_loopback_addresses() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org")))
     assert "evil.example" not in host_names("127.0.0.1")
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "websockets"])
+def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=r"pip install 'windvane\[studio\]'"):
+        serve(browser=False, port=0)
