@@ -118,7 +118,8 @@ def _prepare(app: Any, key: str | None) -> None:
         with suppress(Exception):  # the first viewer is told what is wrong
             app.studio.prepare(key)
 
-    threading.Thread(target=prepare, daemon=True).start()
+    # Python waits for it in the end: one that is cut off while it compiles aborts the program.
+    threading.Thread(target=prepare).start()
 
 
 def _open_browser(server: Any, url: str) -> None:
