@@ -1,5 +1,6 @@
 """Who may talk to the page."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from tests.studio.conftest import BASE, TOKEN, connected, opened
+from windvane.errors import InputError
 from windvane.studio.access import host_names, is_loopback
 from windvane.studio.app import make_app
 from windvane.studio.library import Library
+from windvane.studio.server import serve
 
 
 @pytest.fixture
@@ -43,6 +46,14 @@ def test_a_cookie_of_another_port_is_not_enough(stranger: TestClient) -> None:
     assert stranger.get("/api/library").status_code == 403
 
 
+@pytest.mark.parametrize("other", ['a={"x": [1, "y"]}', "a name=1", "a=\x01", "=;;=", '"'])
+def test_a_cookie_of_another_program_does_not_matter(stranger: TestClient, other: str) -> None:
+    mine = f"windvane-8321={TOKEN}"
+    for cookies in (f"{other}; {mine}", f"{mine};{other}"):
+        assert stranger.get("/api/library", headers={"cookie": cookies}).status_code == 200
+    assert stranger.get("/api/library", headers={"cookie": other}).status_code == 403
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8321", "127.0.0.1.evil.example", "10.0.0.1", "", "["]
 )
@@ -57,7 +68,8 @@ def test_this_machine_is_known_by_its_names(client: TestClient, host: str) -> No
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "http://127.0.0.1:8322", "null", "https://localhost:8321"]
+    "origin",
+    ["http://evil.example", "http://127.0.0.1:8322", "null", "https://localhost:8321", "http://["],
 )
 def test_other_origins_are_refused(client: TestClient, origin: str) -> None:
     headers = {"origin": origin, "host": "127.0.0.1:8321"}
@@ -117,3 +129,10 @@ def test_loopback_addresses() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.1.2.3", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org")))
     assert "evil.example" not in host_names("127.0.0.1")
+
+
+@pytest.mark.parametrize("package", ["uvicorn", "websockets"])
+def test_what_is_not_installed_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=r"pip install 'windvane\[studio\]'"):
+        serve(browser=False, port=0)

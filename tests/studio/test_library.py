@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -114,6 +115,24 @@ def test_what_is_damaged_is_shown_with_its_reason(trained: Path, tmp_path: Path)
     # What is sound is offered, and is the default.
     sound = next(p for p in found["policies"] if p["problem"] is None)
     assert found["default"] == sound["id"]
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="names there are text")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"f\xff")
+    folder.mkdir()
+    shutil.copy(SHIPPED / "3-dst-pqn.safetensors", folder / os.fsdecode(b"good\xff.safetensors"))
+    (folder / os.fsdecode(b"bad\xff.safetensors")).write_bytes(b"no policy")
+    (folder / os.fsdecode(b"run\xff")).mkdir()
+    (folder / os.fsdecode(b"run\xff") / "config.json").write_text("{")
+    with client_of(folder) as client:
+        found = client.get("/api/library").json()
+    assert found["folder"].endswith("f\N{REPLACEMENT CHARACTER}")
+    assert [policy["name"] for policy in found["policies"]] == [
+        "bad\N{REPLACEMENT CHARACTER}", "good\N{REPLACEMENT CHARACTER}",
+        "run\N{REPLACEMENT CHARACTER}",
+    ]  # fmt: skip
+    assert [bool(policy["problem"]) for policy in found["policies"]] == [True, False, True]
 
 
 def test_a_policy_that_was_changed_is_refused(trained: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.studio.conftest import client_of, connected, opened, until
+from windvane.policy import Policy
+from windvane.studio.lane import Lane
+from windvane.studio.opened import Opened
+from windvane.studio.stage import Decision, Moment, Stage
 from windvane.studio.viewer import MAX_MESSAGE, TokenBucket
 
 MINECART, ONE_WEIGHT, SEA = "1-minecart-pqn", "2-minecart-one-weight", "3-dst-pqn"
@@ -228,6 +233,83 @@ def test_what_cannot_be_opened_leaves_the_old_one_open(socket: Any, trained: Pat
     socket.send_json({"type": "open", "policies": ["gone"]})
     assert "no such policy" in until(socket, "problem")["message"]
     assert until(socket, "step")["cell"]
+
+
+class Shaky(Stage):
+    """A stage that only notes which thread closed it; its resets raise, if it is told what."""
+
+    def __init__(self, policy: Policy, raising: str = ""):
+        self.policy, self.raising, self.closed_by = policy, raising, ""
+        self.scenery, self.seconds_per_step = {"kind": "picture"}, 1.0
+
+    def reset(self, seed: int, episode: int) -> Moment:
+        if self.raising:
+            raise ValueError(self.raising)
+        return Moment({})
+
+    def decide(self, weights: np.ndarray) -> Decision:
+        return Decision(0, np.zeros((1, 1)))
+
+    def step(self, weights: np.ndarray) -> Any:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.closed_by = threading.current_thread().name
+        raise OSError("closed already")
+
+
+def test_what_an_environment_raises_while_opening_is_said(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Shaky] = []
+
+    def stage(one: Opened) -> Any:
+        if made:
+            raise RuntimeError("no display")
+        made.append(Shaky(one.policy))
+        return made[0]
+
+    with connected(page) as socket:
+        opened(socket, SEA)
+        with monkeypatch.context() as patch:
+            patch.setattr(Opened, "stage", stage)
+            socket.send_json({"type": "open", "policies": [SEA, SEA]})
+            assert "RuntimeError: no display" in until(socket, "problem")["message"]
+        assert made[0].closed_by  # the first lane is not left behind
+        socket.send_json({"type": "restart"})
+        until(socket, "step", step=0)  # the old one plays on
+
+
+def test_stages_are_closed_in_the_thread_of_gymnasium(
+    page: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Shaky] = []
+
+    def stage(one: Opened) -> Any:
+        made.append(Shaky(one.policy))
+        return made[-1]
+
+    monkeypatch.setattr(Opened, "stage", stage)
+    with connected(page) as socket:
+        for _ in range(2):
+            opened(socket, SEA)
+    done = page.app.studio.pools.gymnasium.submit(lambda: None)  # type: ignore[attr-defined]
+    done.result(20)
+    assert len(made) == 2
+    assert all(one.closed_by.startswith("windvane-gymnasium") for one in made)
+
+
+def test_an_episode_that_could_not_begin_is_begun_again(page: TestClient) -> None:
+    policy = page.app.studio.policies.open(SEA).policy  # type: ignore[attr-defined]
+    stage = Shaky(policy, "broken")
+    lane = Lane(0, stage, 0, lambda weights: None)
+    with pytest.raises(ValueError, match="broken"):
+        lane.tick(np.asarray([1.0, 0.0]))
+    assert lane.decide(np.asarray([1.0, 0.0])) == []
+    stage.raising = ""
+    (message,) = lane.tick(np.asarray([1.0, 0.0]))
+    assert isinstance(message, dict)
+    assert message["action"] is None
 
 
 def test_rates_are_limited_by_waiting() -> None:

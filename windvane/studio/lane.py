@@ -49,10 +49,11 @@ class Lane:
 
     def _begin(self, weights: np.ndarray) -> list[Message]:
         self._episode += 1
-        self._time, self.ended = 0, False
+        self._time = 0
         self._begin_counting()
         moment = self.stage.reset(self._seed, self._episode)
         decision = self.stage.decide(weights)
+        self.ended = False  # only now: where a reset fails, the next tick tries another
         said = self._said(decision, weights) | {"action": None}
         return self._shown(said, np.zeros(len(self._returns)), moment)
 

@@ -114,7 +114,7 @@ class Library:
     ):
         """Look once."""
         self.folder = None if folder is None else Path(os.path.realpath(folder))
-        self.shown_folder = None if folder is None else str(folder)
+        self.shown_folder = None if folder is None else _readable(str(folder))
         self.trust = trust
         self._given = {f"given{number}": policy for number, policy in enumerate(given)}
         self._lock = threading.Lock()
@@ -208,7 +208,7 @@ class Library:
             config = load_config(folder)
             state = _state(folder)
         except InputError as error:
-            problem = in_one_line(error)
+            problem = _readable(in_one_line(error))
             _add(found, PolicyEntry(key, name, folder, "stopped", problem=problem))
             return
         found.runs[key] = RunEntry(key, name, folder, state, config)
@@ -236,7 +236,12 @@ class Library:
         root = self.folder
         assert root is not None
         relative = path.relative_to(root)
-        return str(relative.with_suffix("")) if relative.parts else root.name
+        return _readable(str(relative.with_suffix("")) if relative.parts else root.name)
+
+
+def _readable(name: str) -> str:
+    """A name of a file, which may be no text, as text that can be sent."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 def group_of(config: TrainConfig) -> str:
@@ -296,7 +301,7 @@ def _read_entry(
         step = step if isinstance(step, int) else config.steps
         return PolicyEntry(key, name, path, state, config, spec, step, run_id, note)
     except InputError as error:
-        problem = in_one_line(error)
+        problem = _readable(in_one_line(error))
         return PolicyEntry(key, name, path, state, run_id=run_id, note=note, problem=problem)
 
 

@@ -37,15 +37,18 @@ def serve(
     console = console or Console(stderr=True)
     try:
         import uvicorn
+        import websockets  # noqa: F401  # which uvicorn would miss only later
 
         from windvane.studio.access import is_loopback, new_token
         from windvane.studio.app import make_app
         from windvane.studio.library import Library
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("fastapi", "uvicorn"):
+        if error.name is None or error.name.partition(".")[0] not in (
+            "fastapi", "uvicorn", "websockets",
+        ):  # fmt: skip
             raise
         raise InputError(
-            "windvane studio needs FastAPI and uvicorn: pip install 'windvane[studio]'"
+            "windvane studio needs FastAPI, uvicorn and websockets: pip install 'windvane[studio]'"
         ) from error
     if folder is not None and not (path_exists(folder) and Path(folder).is_dir()):
         raise InputError(f"there is no folder {str(folder)!r}: name one that holds trained runs")
@@ -115,7 +118,8 @@ def _prepare(app: Any, key: str | None) -> None:
         with suppress(Exception):  # the first viewer is told what is wrong
             app.studio.prepare(key)
 
-    threading.Thread(target=prepare, daemon=True).start()
+    # Python waits for it in the end: one that is cut off while it compiles aborts the program.
+    threading.Thread(target=prepare).start()
 
 
 def _open_browser(server: Any, url: str) -> None:

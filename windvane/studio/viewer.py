@@ -73,6 +73,8 @@ class Viewer:
         """Nothing is open yet."""
         self._socket, self._policies, self._pools = socket, policies, pools
         self._lanes: list[Lane] = []
+        self._spare: list[Lane] = []
+        """Lanes that are made and not yet played."""
         self._ids: list[str] = []
         self._weights = np.zeros(0)
         self._play: WeightsOverTime | None = None
@@ -101,8 +103,7 @@ class Viewer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for lane in self._lanes:
-                lane.stage.close()
+            self._close_later(lambda: [*self._lanes, *self._spare])
             with suppress(*_LEFT):
                 await self._socket.close()
 
@@ -160,10 +161,8 @@ class Viewer:
             raise InputError(f"1 to {MOST_LANES} policies can be open, not {shown(keys)}")
         seed = require_int("the seed", message.get("seed", 0), 0, 2**31 - 1)
         weights = message.get("weights")
-        loop = asyncio.get_running_loop()
-        opened = [
-            await loop.run_in_executor(self._pools.native, self._policies.open, key) for key in keys
-        ]
+        native_pool = self._pools.native
+        opened = [await self._in_thread(native_pool, self._policies.open, key) for key in keys]
         spec = opened[0].policy.spec
         if any(one.policy.spec.objectives != spec.objectives for one in opened):
             raise InputError("policies beside each other must have the same objectives")
@@ -172,15 +171,23 @@ class Viewer:
         if weights is not None:
             vector = check_weights(weights, objectives)
         native = all(isinstance(one.policy.world, Environment) for one in opened)
-        executor = self._pools.native if native else self._pools.gymnasium
+        executor = native_pool if native else self._pools.gymnasium
 
         def make() -> list[Lane]:
-            return [Lane(number, one.stage(), seed, one.best) for number, one in enumerate(opened)]
+            lanes: list[Lane] = []
+            try:
+                for number, one in enumerate(opened):
+                    lanes.append(Lane(number, one.stage(), seed, one.best))
+            except BaseException:
+                _close(lanes)
+                raise
+            self._spare = lanes
+            return lanes
 
-        lanes = await loop.run_in_executor(executor, make)
+        lanes = await self._in_thread(executor, make)
         async with self._busy:
-            for lane in self._lanes:
-                lane.stage.close()
+            before, self._spare = self._lanes, []
+            self._close_later(lambda: before)
             self._lanes, self._ids, self._executor = lanes, list(keys), executor
             self._weights, self._play, self._played = vector, None, 0
             self._seed, self._seconds = seed, lanes[0].stage.seconds_per_step
@@ -213,12 +220,15 @@ class Viewer:
             lane.restart()
 
     async def _set_market(self, message: dict[str, Any]) -> None:
-        self._play = make_market(message.get("kind"), self._weights.size, self._seed)
+        kind, objectives = message.get("kind"), self._weights.size
+        pool = self._pools.native
+        self._play = await self._in_thread(pool, make_market, kind, objectives, self._seed)
         self._played = 0
         await self._tell_weights()
 
     async def _set_sequence(self, message: dict[str, Any]) -> None:
-        self._play = Sequence(message.get("rows"), self._weights.size)
+        rows, objectives = message.get("rows"), self._weights.size
+        self._play = await self._in_thread(self._pools.native, Sequence, rows, objectives)
         self._played = 0
         await self._tell_weights()
 
@@ -263,6 +273,23 @@ class Viewer:
             for message in messages:
                 await self.tell(message)
 
+    async def _in_thread(self, pool: Executor, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do what a message asks for and takes a while; InputError for whatever goes wrong."""
+        doing = asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+        try:
+            return await doing
+        except InputError:
+            raise
+        except Exception as error:  # of an environment, or of a policy's parts
+            _log.exception("a message could not be answered")
+            said = f"{type(error).__name__}: {in_one_line(error)}"
+            raise InputError(f"that did not work: {said}") from error
+
+    def _close_later(self, lanes: Callable[[], list[Lane]]) -> None:
+        """Close lanes where Gymnasium's are played, after what is being done with them there."""
+        with suppress(RuntimeError):  # the threads have ended, and so does the program
+            self._pools.gymnasium.submit(lambda: _close(lanes()))
+
     async def _compute(self, work: Callable[[], list[Message]]) -> list[Message]:
         loop = asyncio.get_running_loop()
         try:
@@ -302,6 +329,14 @@ class Viewer:
 
 _LEFT = (WebSocketDisconnect, TimeoutError, RuntimeError, OSError)
 """What it looks like when a browser is gone."""
+
+
+def _close(lanes: list[Lane]) -> None:
+    for lane in lanes:
+        try:
+            lane.stage.close()
+        except Exception:  # whatever an environment does must not end the page
+            _log.exception("an environment could not be closed")
 
 
 def _parse(frame: Any) -> dict[str, Any]:
