@@ -103,5 +103,10 @@ def test_jobs_are_done_once_and_tell_what_went_wrong() -> None:
 
     job = jobs.start("b", fail)
     assert job.finished.wait(10)
+    assert jobs.start("b", work) is job
+    job.failed_at = time.monotonic() - 60
+    again = jobs.start("b", work)
+    assert again.finished.wait(10)
+    assert again.to_json()["answer"] == 42
     assert job.to_json() == {"state": "failed", "problem": "RuntimeError: no such thing at all"}
     jobs.close()

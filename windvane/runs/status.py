@@ -45,7 +45,9 @@ MOST_RUNS = 20
 MOST_POLICIES = 4
 """Runs whose policies are written."""
 FRESH = 60.0
-"""Seconds after which a status says nothing of the present any more."""
+"""Least seconds after which a status says nothing of the present any more; of a run with long
+chunks it is five of them.
+"""
 QUANTITIES = ("utility", "regret")
 _POLICY = re.compile(r".+\.safetensors")
 
@@ -61,6 +63,7 @@ class StatusWriter:
         self._sums, self._counts = np.zeros(shape), np.zeros(shape)
         self._weights: list[float] | None = None
         self._due = time.monotonic() + FIRST
+        self._updated = time.monotonic()
         for rows in earlier:
             self._count(rows)
 
@@ -70,10 +73,11 @@ class StatusWriter:
             return
         self._count(rows)
         began = time.monotonic()
+        chunk, self._updated = began - self._updated, began
         if began < self._due or step >= self._training.config.steps:
             return
         with suppress(InputError):
-            self._write(self._folder, step)
+            self._write(self._folder, step, max(EVERY, chunk))
             self._write_policies(self._folder, step, session)
         took = time.monotonic() - began
         self._due = began + max(EVERY, SHARE * took)
@@ -95,7 +99,7 @@ class StatusWriter:
             if first.size:
                 self._weights = [float(rows[name][first[-1]]) for name in names]
 
-    def _write(self, folder: Path, step: int) -> None:
+    def _write(self, folder: Path, step: int, interval: float) -> None:
         config = self._training.config
         middle = ((np.arange(BINS) + 0.5) * config.steps / BINS).astype(int)
         runs = []
@@ -116,6 +120,7 @@ class StatusWriter:
             "step": step,
             "steps": config.steps,
             "time": time.time(),
+            "interval": interval,
             "weights": self._weights,
             "weights_file": watched,
             "runs": runs,
@@ -165,7 +170,9 @@ def read_status(folder: Path) -> dict[str, Any] | None:
 
 def is_fresh(status: dict[str, Any]) -> bool:
     """Whether a status is of a run that is probably still in progress."""
-    return abs(time.time() - status["time"]) < FRESH
+    interval: Any = status.get("interval")
+    usual = float(interval) if is_number(interval) else 0.0
+    return abs(time.time() - status["time"]) < max(FRESH, 5 * usual)
 
 
 def _check_curve(run: Any) -> None:

@@ -4,6 +4,7 @@ done once.
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,8 @@ from windvane.errors import InputError, in_one_line
 
 Progress = Callable[[str, int, int], None]
 MOST_KEPT = 256
+RETRY_SECONDS = 5.0
+"""After which a job that failed is begun anew if it is asked for again."""
 
 _log = logging.getLogger("windvane.studio")
 
@@ -25,11 +28,17 @@ class Job:
         self.finished = threading.Event()
         self.result: Any = None
         self.problem: str | None = None
+        self.failed_at: float | None = None
         self.what, self.done, self.total = "waiting", 0, 0
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Take note of how far it is."""
         self.what, self.done, self.total = what, done, total
+
+    @property
+    def may_be_tried_again(self) -> bool:
+        """Whether it failed, and whoever asked has had time to be told so."""
+        return self.failed_at is not None and time.monotonic() - self.failed_at > RETRY_SECONDS
 
     def to_json(self) -> dict[str, Any]:
         """Its state; the result of one that is done is a dictionary."""
@@ -55,6 +64,8 @@ class Jobs:
         """The job of that key, begun now if there is none."""
         with self._lock:
             job = self._jobs.get(key)
+            if job is not None and job.may_be_tried_again:
+                job = None
             if job is None:
                 job = self._jobs[key] = Job()
                 self._thread.submit(_do, job, work)
@@ -62,11 +73,6 @@ class Jobs:
             for old in [k for k, j in self._jobs.items() if j.finished.is_set()][:-MOST_KEPT]:
                 del self._jobs[old]
             return job
-
-    def forget(self, key: str) -> None:
-        """So that the job is done anew when it is asked for again."""
-        with self._lock:
-            self._jobs.pop(key, None)
 
     def close(self) -> None:
         """Begin no more jobs."""
@@ -82,4 +88,6 @@ def _do(job: Job, work: Callable[[Progress], Any]) -> None:
         _log.exception("a job failed")
         job.problem = f"{type(error).__name__}: {in_one_line(error)}"
     finally:
+        if job.problem is not None:
+            job.failed_at = time.monotonic()
         job.finished.set()

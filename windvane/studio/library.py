@@ -308,7 +308,10 @@ def _read_entry(
 def _state(folder: Path) -> State:
     if is_finished(folder):
         return "finished"
-    status = read_status(folder)
+    try:
+        status = read_status(folder)
+    except InputError:  # what is damaged says nothing
+        return "stopped"
     return "training" if status is not None and is_fresh(status) else "stopped"
 
 

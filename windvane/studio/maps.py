@@ -54,9 +54,8 @@ def map_weights(objectives: int, native: bool) -> tuple[np.ndarray, int | None]:
     return np.asarray(rows), None
 
 
-def map_key(opened: Opened) -> str:
+def map_key(policy: Policy, optimum: np.ndarray | None) -> str:
     """What a map depends on, as a hash."""
-    policy, optimum = opened.policy, opened.optimum.result
     parts = [
         REVISION, EPISODES, policy.checksum, policy.config.to_json(),
         None if optimum is None else optimum.tolist(),
@@ -67,14 +66,16 @@ def map_key(opened: Opened) -> str:
 def compute_map(opened: Opened, progress: Progress) -> dict[str, Any]:
     """The map of a policy, from the cache or anew."""
     _wait_for(opened.optimum, progress)
-    key = map_key(opened)
+    # Once: a run in progress may put another policy in its place meanwhile.
+    policy, optimum = opened.policy, opened.optimum.result
+    key = map_key(policy, optimum)
     path = None
     with suppress(InputError):
         path = cache_folder() / "studio" / f"{key}.json"
         found = read_json(path, most=MAX_BYTES)
         if isinstance(found, dict) and found.get("key") == key:
             return found
-    found = {"key": key} | _computed(opened, progress)
+    found = {"key": key} | _computed(policy, optimum, progress)
     if path is not None:
         text = json.dumps(found).encode()
         with suppress(InputError, OSError):
@@ -89,8 +90,7 @@ def _wait_for(job: Job, progress: Progress) -> None:
     job.finished.wait()
 
 
-def _computed(opened: Opened, progress: Progress) -> dict[str, Any]:
-    policy = opened.policy
+def _computed(policy: Policy, values: np.ndarray | None, progress: Progress) -> dict[str, Any]:
     native = isinstance(policy.world, Environment)
     rows, resolution = map_weights(policy.spec.num_objectives, native)
     episodes = EPISODES if native else 1
@@ -113,7 +113,6 @@ def _computed(opened: Opened, progress: Progress) -> dict[str, Any]:
         "optimal_front": None,
         "unit": unit,
     }
-    values = opened.optimum.result
     if values is not None:
         best = (rows @ values.T).argmax(1)
         names, groups = _behaviours(policy, values)

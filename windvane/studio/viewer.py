@@ -190,6 +190,7 @@ class Viewer:
             self._close_later(lambda: before)
             self._lanes, self._ids, self._executor = lanes, list(keys), executor
             self._weights, self._play, self._played = vector, None, 0
+            self._paused = False
             self._seed, self._seconds = seed, lanes[0].stage.seconds_per_step
             await self.tell(_opened_message(opened, lanes, vector, self._seconds))
         self._wake.set()
