@@ -118,6 +118,18 @@ def test_a_crash_while_it_is_written_changes_nothing(
     assert not (folder / "policies/current").exists()
 
 
+def test_an_agent_that_has_no_policy_yet_is_not_shown(
+    folder: Path, finished: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("not yet")
+
+    monkeypatch.setattr(status, "trained_policy", fail)
+    with pytest.warns(UserWarning, match="does not show how training goes on: not yet"):
+        result = runner.train(small(), out=folder, progress=False)
+    assert same_records(result.records, finished.records)
+
+
 def test_a_training_without_a_folder_shows_nothing(finished: Result) -> None:
     result = runner.train(small(), progress=False)
     assert same_records(result.records, finished.records)

@@ -7,6 +7,7 @@ It is for looking only: a run is never resumed from it, and what cannot be writt
 import json
 import re
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from windvane.errors import InputError, is_number, require_int, shown
+from windvane.errors import InputError, in_one_line, is_number, require_int, shown
 from windvane.files import (
     atomic_write,
     faults_of,
@@ -76,9 +77,17 @@ class StatusWriter:
         chunk, self._updated = began - self._updated, began
         if began < self._due or step >= self._training.config.steps:
             return
-        with suppress(InputError):
+        try:
             self._write(self._folder, step, max(EVERY, chunk))
             self._write_policies(self._folder, step, session)
+        except InputError:  # the disk is full, say; the records will tell
+            pass
+        except Exception as error:  # somebody's own agent may do anything
+            warnings.warn(
+                f"{self._folder} does not show how training goes on: {in_one_line(error)}",
+                stacklevel=2,
+            )
+            self._folder = None
         took = time.monotonic() - began
         self._due = began + max(EVERY, SHARE * took)
 
