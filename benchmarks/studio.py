@@ -194,7 +194,9 @@ def main() -> None:
             "",
             f"In Chromium, headless and without a GPU: {one['median']:.0f} ms from a key press to "
             f"the changed action drawn (median of {one['number']}; 95% within "
-            f"{one['p95']:.0f} ms), and {one['frames']:.0f} frames drawn per second.",
+            f"{one['p95']:.0f} ms), and {one['frames']:.0f} frames drawn per second. "
+            f"Of {DRAGS} key presses, those are left out that fell between two episodes, where "
+            "there is nothing to decide.",
             "",
             f"{ready:.1f} s from the command to its link, and {drawn:.1f} s to the first moving "
             "picture, where an earlier start has left compiled programs on the disk.",
