@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.strangers.parts import Corridor
 from windvane.envs.environment import FRAME_SIZE
 from windvane.policy import Policy, trained_policy
 from windvane.spec import EnvSpec, FrameSpec
+from windvane.studio.jobs import Jobs
 from windvane.studio.lane import Lane
+from windvane.studio.library import Library
 from windvane.studio.market import make_market
+from windvane.studio.opened import OpenedPolicies
 from windvane.studio.scenes import SIZE, chart
 from windvane.studio.stage import GymnasiumStage, NativePrograms, NativeStage
 from windvane.training.build import build, describe_custom
@@ -200,3 +204,13 @@ def test_market_weights_are_points_of_the_simplex(objectives: int) -> None:
         distinct = len(np.unique(rows.round(6), axis=0))
         assert distinct == (4 if kind == "sparse" else len(rows))
     assert make_market("off", 2, 0) is None
+
+
+def test_the_optimum_is_that_of_the_very_environment() -> None:
+    """Environments made in Python have names alike, and still have optima of their own."""
+    policies = [policy_of(Corridor(length=length)) for length in (5, 7)]
+    library = Library(given=policies)
+    opened = OpenedPolicies(library, Jobs())
+    first, second = (opened.open(entry["id"]) for entry in library.to_json()["policies"])
+    assert first.policy.config.env == second.policy.config.env
+    assert first.optimum is not second.optimum

@@ -13,7 +13,7 @@ from windvane.evaluation import known_values
 from windvane.policy import Policy
 from windvane.runs.folder import is_run_folder, load_optimal
 from windvane.studio.jobs import Job, Jobs
-from windvane.studio.library import Library, PolicyEntry
+from windvane.studio.library import Library, PolicyEntry, group_of
 from windvane.studio.stage import NativePrograms, Stage, make_stage
 
 MOST_OPEN = 32
@@ -101,7 +101,8 @@ class OpenedPolicies:
                 return None
             return known_values(policy.world, config.gamma, progress)
 
-        key = f"optimum {folder} {config.env} {config.args('env').to_json()} {config.gamma}"
+        # The group tells apart environments that were made in Python, too.
+        key = f"optimum {folder} {config.oracle} {group_of(config)}"
         return self._jobs.start(key, find)
 
 
