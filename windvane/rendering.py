@@ -125,36 +125,18 @@ def _is_vector(env: Any) -> bool:
 def _film_gymnasium(
     policy: Policy, env: Any, weights: np.ndarray, seed: int, steps: int, size: int
 ) -> Episode:
-    import gymnasium
-
+    from windvane.envs.camera import Camera
     from windvane.envs.host import HostEnvs
 
     name, config = policy.config.env, policy.config
     frames: list[np.ndarray] = []
 
-    class Camera(gymnasium.Wrapper):
-        """Draws every state before the copies begin the next episode."""
-
-        def __getattr__(self, attribute: str) -> Any:
-            return getattr(self.env, attribute)
-
-        def reset(self, **options: Any) -> Any:
-            outcome = self.env.reset(**options)
-            self._draw()
-            return outcome
-
-        def step(self, action: Any) -> Any:
-            outcome = self.env.step(action)
-            self._draw()
-            return outcome
-
-        def _draw(self) -> None:
-            if len(frames) > steps:
-                return
-            _append(frames, scaled_picture(rgb_picture(name, self.env), size))
+    def take(drawn: Any) -> None:
+        if len(frames) <= steps:
+            _append(frames, scaled_picture(rgb_picture(name, drawn), size))
 
     envs = HostEnvs(
-        GymnasiumEnv(name, lambda: env, first=Camera(env)), 1, frame_stack=config.frame_stack,
+        GymnasiumEnv(name, lambda: env, first=Camera(env, take)), 1, frame_stack=config.frame_stack,
         frame_size=config.frame_size, one_hot=config.one_hot,
         time_limit=config.time_limit or MAX_STEPS,
     )  # fmt: skip
@@ -170,8 +152,7 @@ def _film_gymnasium(
                 break
     finally:
         envs.close()
-    # Beginning the next episode draws one picture more.
-    return Episode(np.stack(frames[: len(rewards) + 1]), np.stack(rewards), terminated)
+    return Episode(np.stack(frames), np.stack(rewards), terminated)
 
 
 def _append(frames: list[np.ndarray], frame: np.ndarray) -> None:

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, final
 
 import equinox as eqx
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from windvane.envs.camera import Camera
 from windvane.envs.environment import Environment, Renderable
 from windvane.envs.host import HostEnvs
 from windvane.envs.resolve import GymnasiumEnv
@@ -188,7 +188,7 @@ class GymnasiumStage(Stage):
         except InputError:  # it draws no pictures
             env, take = world.make(), None
         self._draws = take is not None
-        camera = _Camera(env, take)
+        camera = Camera(env, take)
         self._envs = HostEnvs(
             GymnasiumEnv(world.name, lambda: env, first=camera), 1,
             frame_stack=config.frame_stack, frame_size=config.frame_size, one_hot=config.one_hot,
@@ -229,31 +229,6 @@ class GymnasiumStage(Stage):
     def close(self) -> None:
         """Close the environment."""
         self._envs.close()
-
-
-class _Camera(gymnasium.Wrapper):
-    """Has a picture taken after every step, and of the first state of an episode that was asked
-    for; not of one that begins where another ended.
-    """
-
-    def __init__(self, env: Any, take: Any):
-        super().__init__(env)
-        self._shutter, self._ended = take, False
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(self.env, attribute)
-
-    def reset(self, **options: Any) -> Any:
-        outcome = self.env.reset(**options)
-        if self._shutter is not None and options.get("seed") is not None:
-            self._shutter(self.env)
-        return outcome
-
-    def step(self, action: Any) -> Any:
-        outcome = self.env.step(action)
-        if self._shutter is not None:
-            self._shutter(self.env)
-        return outcome
 
 
 def make_stage(policy: Policy, programs: NativePrograms | None) -> Stage:
