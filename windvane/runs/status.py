@@ -31,6 +31,7 @@ from windvane.runs.folder import CURRENT, POLICIES, STATUS
 from windvane.runs.tables import Records
 from windvane.schedules import LIVE
 from windvane.training.build import Training
+from windvane.training.config import TrainConfig
 from windvane.training.session import Session
 
 FIRST = 1.0
@@ -53,15 +54,53 @@ QUANTITIES = ("utility", "regret")
 _POLICY = re.compile(r".+\.safetensors")
 
 
+class Curves:
+    """Means of the episodes that ended in each of equal stretches, for each of the first runs."""
+
+    def __init__(self, config: TrainConfig):
+        """No episodes yet."""
+        self._config = config
+        self._runs = min(len(config.runs), MOST_RUNS)
+        shape = (len(QUANTITIES), self._runs, BINS)
+        self._sums, self._counts = np.zeros(shape), np.zeros(shape)
+
+    def add(self, rows: Records) -> None:
+        """Count the episodes of some records."""
+        mine = rows["run"] < self._runs
+        run, step = rows["run"][mine], rows["step"][mine]
+        place = -(-step.astype(np.int64) * BINS // self._config.steps) - 1
+        for number, name in enumerate(QUANTITIES):
+            values = rows[name][mine]
+            known = np.isfinite(values)
+            at = (run[known], place[known])
+            np.add.at(self._sums[number], at, values[known])
+            np.add.at(self._counts[number], at, 1)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """For each run its name, the middles of stretches in which episodes ended, and the means
+        there; None for a quantity that is not known in all of them.
+        """
+        middle = ((np.arange(BINS) + 0.5) * self._config.steps / BINS).astype(int)
+        curves = []
+        for run, name in enumerate(self._config.run_names[: self._runs]):
+            ended = self._counts[0, run] > 0
+            curve: dict[str, Any] = {"name": name, "steps": middle[ended].tolist()}
+            for number, quantity in enumerate(QUANTITIES):
+                counts = self._counts[number, run][ended]
+                known = counts.size and counts.min() > 0
+                means = self._sums[number, run][ended] / np.maximum(counts, 1)
+                curve[quantity] = means.tolist() if known else None
+            curves.append(curve)
+        return curves
+
+
 class StatusWriter:
     """Keeps the status of a run folder up to date. Without a folder it does nothing."""
 
     def __init__(self, training: Training, folder: Path | None, earlier: Sequence[Records] = ()):
         """Begin with the records of `earlier` parts, of a run that is resumed."""
         self._training, self._folder = training, folder
-        self._runs = min(len(training.config.runs), MOST_RUNS)
-        shape = (len(QUANTITIES), self._runs, BINS)
-        self._sums, self._counts = np.zeros(shape), np.zeros(shape)
+        self._curves = Curves(training.config)
         self._weights: list[float] | None = None
         self._due = time.monotonic() + FIRST
         self._updated = time.monotonic()
@@ -92,36 +131,14 @@ class StatusWriter:
         self._due = began + max(EVERY, SHARE * took)
 
     def _count(self, rows: Records) -> None:
-        config = self._training.config
-        mine = rows["run"] < self._runs
-        run, step = rows["run"][mine], rows["step"][mine]
-        place = np.minimum((step.astype(np.int64) - 1) * BINS // config.steps, BINS - 1)
-        for number, name in enumerate(QUANTITIES):
-            values = rows[name][mine]
-            known = np.isfinite(values)
-            at = (run[known], place[known])
-            np.add.at(self._sums[number], at, values[known])
-            np.add.at(self._counts[number], at, 1)
-        if len(step):
-            first = np.flatnonzero(rows["run"] == 0)
-            names = sorted((n for n in rows if n.startswith("weights_")), key=_index)
-            if first.size:
-                self._weights = [float(rows[name][first[-1]]) for name in names]
+        self._curves.add(rows)
+        first = np.flatnonzero(rows["run"] == 0)
+        names = sorted((n for n in rows if n.startswith("weights_")), key=_index)
+        if first.size:
+            self._weights = [float(rows[name][first[-1]]) for name in names]
 
     def _write(self, folder: Path, step: int, interval: float) -> None:
         config = self._training.config
-        middle = ((np.arange(BINS) + 0.5) * config.steps / BINS).astype(int)
-        runs = []
-        for run, name in enumerate(config.run_names[: self._runs]):
-            curve: dict[str, Any] = {"name": name}
-            shown_bins = self._counts[0, run] > 0
-            curve["steps"] = middle[shown_bins].tolist()
-            for number, quantity in enumerate(QUANTITIES):
-                counts = self._counts[number, run][shown_bins]
-                known = counts.size and counts.min() > 0
-                means = self._sums[number, run][shown_bins] / np.maximum(counts, 1)
-                curve[quantity] = means.tolist() if known else None
-            runs.append(curve)
         watched = None
         if config.schedules[0].startswith(LIVE):
             watched = str(Path(config.schedules[0].removeprefix(LIVE)).absolute())
@@ -132,7 +149,7 @@ class StatusWriter:
             "interval": interval,
             "weights": self._weights,
             "weights_file": watched,
-            "runs": runs,
+            "runs": self._curves.to_json(),
         }
         text = json.dumps(status)
         atomic_write(folder / STATUS, lambda file: file.write(text.encode()))

@@ -13,8 +13,7 @@ from windvane.files import atomic_write, path_exists, read_text
 from windvane.live import MAX_FILE_BYTES, parse_weights_text
 from windvane.runs.folder import CONTENT
 from windvane.runs.records import read_content, read_records
-from windvane.runs.status import BINS, MOST_RUNS, QUANTITIES, read_status
-from windvane.runs.tables import Records
+from windvane.runs.status import QUANTITIES, Curves, read_status
 from windvane.schedules import LIVE
 from windvane.studio.library import Library, RunEntry
 from windvane.studio.plain import plain
@@ -42,7 +41,9 @@ def describe_run(library: Library, entry: RunEntry) -> dict[str, Any]:
                 warnings.simplefilter("always")
                 records = read_records(entry.path)
             notes += [in_one_line(Warning(one.message)) for one in caught]
-            runs = _curves(records, config)
+            curves = Curves(config)
+            curves.add(records)
+            runs = curves.to_json()
             step = int(records["step"].max(initial=0)) if entry.state != "finished" else step
         except InputError as error:
             step = 0
@@ -58,7 +59,7 @@ def describe_run(library: Library, entry: RunEntry) -> dict[str, Any]:
         "state": entry.state,
         "step": step,
         "steps": config.steps,
-        "runs": plain_runs(runs),
+        "runs": _plain_runs(runs),
         "objectives": _objectives(library, entry),
         "weights": plain(np.asarray(weights)) if weights else None,
         "steerable": file is not None,
@@ -95,29 +96,7 @@ def _weights_file(library: Library, entry: RunEntry, status: dict[str, Any] | No
     return path
 
 
-def _curves(records: Records, config: TrainConfig) -> list[dict[str, Any]]:
-    """Means of the episodes that ended in each of equal stretches, for each of the first runs."""
-    edges = np.linspace(0, config.steps, BINS + 1)
-    middle = ((edges[:-1] + edges[1:]) / 2).astype(int)
-    curves = []
-    for run, name in enumerate(config.run_names[:MOST_RUNS]):
-        mask = records["run"] == run
-        place = np.clip(np.searchsorted(edges, records["step"][mask], side="left") - 1, 0, BINS - 1)
-        counts = np.bincount(place, minlength=BINS)
-        shown = counts > 0
-        curve: dict[str, Any] = {"name": name, "steps": middle[shown].tolist()}
-        for quantity in QUANTITIES:
-            values = records[quantity][mask]
-            if np.isfinite(values).all():
-                sums = np.bincount(place, values, minlength=BINS)
-                curve[quantity] = (sums[shown] / counts[shown]).tolist()
-            else:
-                curve[quantity] = None
-        curves.append(curve)
-    return curves
-
-
-def plain_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _plain_runs(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Curves with rounded numbers."""
     names = ("name", "steps", *QUANTITIES)
     return [

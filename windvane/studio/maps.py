@@ -19,7 +19,7 @@ from windvane.oracle import coverage_set
 from windvane.policy import Policy
 from windvane.studio.jobs import Job, Progress
 from windvane.studio.opened import Opened
-from windvane.studio.plain import plain
+from windvane.studio.plain import plain, unit_of
 from windvane.weights import simplex_grid
 
 REVISION = 1
@@ -97,9 +97,6 @@ def _computed(policy: Policy, values: np.ndarray | None, progress: Progress) -> 
     returns, never_ends = _played(policy, rows, episodes, progress)
     utility = (returns * rows).sum(1)
     scale = policy.config.reward_scale
-    unit = f"discounted by {policy.config.gamma:g} per step"
-    if scale != 1:
-        unit += f", rewards times {scale:g}"
     found = {
         "objectives": list(policy.spec.objectives),
         "weights": rows,
@@ -111,7 +108,7 @@ def _computed(policy: Policy, values: np.ndarray | None, progress: Progress) -> 
         "front": returns[undominated(returns)],
         "optimal": None,
         "optimal_front": None,
-        "unit": unit,
+        "unit": unit_of(policy.config),
     }
     if values is not None:
         best = (rows @ values.T).argmax(1)

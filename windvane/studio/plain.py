@@ -1,12 +1,21 @@
-"""Numbers as JSON can hold them."""
+"""Numbers as JSON can hold them, and what they are measured in."""
 
 import math
 from typing import Any
 
 import numpy as np
 
+from windvane.training.config import TrainConfig
+
 DIGITS = 6
 """Of numbers that are sent."""
+
+
+def unit_of(config: TrainConfig) -> str:
+    """What the page calls the unit of returns."""
+    unit = f"discounted by {config.gamma:g} per step"
+    scale = config.reward_scale
+    return unit if scale == 1 else f"{unit}, rewards times {scale:g}"
 
 
 def plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from windvane.errors import InputError, in_one_line, is_number, require_int, sho
 from windvane.studio.lane import Lane
 from windvane.studio.market import Sequence, WeightsOverTime, make_market
 from windvane.studio.opened import Opened, OpenedPolicies
-from windvane.studio.plain import plain
+from windvane.studio.plain import plain, unit_of
 from windvane.studio.stage import Message
 from windvane.weights import check_weights
 
@@ -359,10 +359,6 @@ def _parse(frame: Any) -> dict[str, Any]:
 def _opened_message(
     opened: list[Opened], lanes: list[Lane], weights: np.ndarray, seconds: float
 ) -> dict[str, Any]:
-    config = opened[0].policy.config
-    unit = f"discounted by {config.gamma:g} per step"
-    if config.reward_scale != 1:
-        unit += f", rewards times {config.reward_scale:g}"
     return {
         "type": "opened",
         "lanes": [
@@ -378,5 +374,5 @@ def _opened_message(
         ],
         "weights": plain(weights),
         "seconds_per_step": seconds,
-        "unit": unit,
+        "unit": unit_of(opened[0].policy.config),
     }
