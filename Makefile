@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-studio  how soon the page follows a drag, and 20 viewers, into results/studio.md"
 	@echo "make studio-policies  train the policies that come with windvane studio"
 	@echo "make studio-pictures  the pictures of windvane studio in the docs; needs Chromium"
+	@echo "make readme-film  the film at the top of the README"
 	@echo "make oracle-data   compute the coverage sets that ship with the package"
 	@echo "make oracle-check  attack the oracle at full size, into results/oracle.md"
 	@echo "make check-intervals  how often intervals hold the true mean, by simulation, into results/intervals.md"
@@ -156,6 +157,10 @@ studio-policies: $(STAMP)
 
 studio-pictures: $(STAMP)
 	$(BIN)/python -m scripts.studio_pictures
+
+# No training: the policy comes with the package.
+readme-film: $(STAMP)
+	$(BIN)/python -m scripts.readme_film
 
 oracle-data: $(STAMP)
 	$(BIN)/python -m scripts.ship_oracle
