@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 LOG_EVERY = 10.0
 """Seconds between two lines where there is no terminal."""
@@ -28,7 +29,7 @@ def progress_display(console: Console) -> Iterator[Callable[[str, int, int], Non
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        _TimeColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, int] = {}
@@ -42,13 +43,38 @@ def progress_display(console: Console) -> Iterator[Callable[[str, int, int], Non
 
 
 def _logger(console: Console) -> Callable[[str, int, int], None]:
-    started = last = time.monotonic()
+    started: dict[str, float] = {}
+    last = time.monotonic()
 
     def report(what: str, done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
+        begun = started.setdefault(what, now)
         if now - last >= LOG_EVERY:
             last = now
-            console.print(f"{what}: {done} of {total} after {now - started:.0f} s")
+            say(console, f"{what}: {done:,} of {total:,}, {time_left(now - begun, done, total)}")
 
     return report
+
+
+def time_left(seconds: float, done: int, total: int) -> str:
+    """How long something has taken, and how long the rest will take at the same pace."""
+    told = f"{duration(seconds)} so far"
+    if not 0 < done < total:
+        return told
+    return f"{told}, about {duration(seconds * (total - done) / done)} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _TimeColumn(ProgressColumn):
+    """Time so far and time left, beside a bar."""
+
+    def render(self, task: Task) -> Text:
+        return Text(time_left(task.elapsed or 0.0, int(task.completed), int(task.total or 0)))

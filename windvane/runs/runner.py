@@ -30,6 +30,7 @@ from windvane.registry import Arguments
 from windvane.replay.buffer import ReplayBuffer
 from windvane.runs import checkpoint, records
 from windvane.runs.checkpoint import Checkpoint, Part
+from windvane.runs.compiling import Compiling
 from windvane.runs.display import training_display
 from windvane.runs.folder import (
     CHECKPOINTS,
@@ -263,7 +264,8 @@ class _Run:
             writer = RecordWriter(self.folder, step, found.parts)
         self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
         status = StatusWriter(self.training, self.folder, writer.earlier())
-        with training_display(self.console, step, steps, len(seeds)) as show:
+        compiling = Compiling(self.training)
+        with training_display(self.console, step, steps, len(seeds), compiling) as show:
             saved_at = time.monotonic()
             for chunk in chunks(self.config):
                 if chunk.stop <= step:
