@@ -20,10 +20,15 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 
 @contextmanager
-def progress_display(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function to call with what is done, how much of it, and how much there is."""
+def progress_display(
+    console: Console, announcement: str = ""
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function to call with what is done, how much of it, and how much there is.
+
+    Where it is called at all, the `announcement` is printed first.
+    """
     if not console.is_terminal:
-        yield _logger(console)
+        yield _announced(console, announcement, _logger(console))
         return
     columns = (
         TextColumn("{task.description}"),
@@ -39,7 +44,20 @@ def progress_display(console: Console) -> Iterator[Callable[[str, int, int], Non
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
-        yield report
+        yield _announced(console, announcement, report)
+
+
+def _announced(
+    console: Console, announcement: str, report: Callable[[str, int, int], None]
+) -> Callable[[str, int, int], None]:
+    waiting = [announcement] if announcement else []
+
+    def announced(what: str, done: int, total: int) -> None:
+        if waiting:
+            say(console, waiting.pop())
+        report(what, done, total)
+
+    return announced
 
 
 def _logger(console: Console) -> Callable[[str, int, int], None]:

@@ -61,6 +61,7 @@ class Policies:
     def optimum(self, console: "Console", folder: Path, policy: "Policy") -> Any:
         """Values of a coverage set, discounted and unscaled; None where there are none."""
         from windvane.evaluation import known_values
+        from windvane.oracle import SEARCHING
         from windvane.runs.folder import load_optimal
 
         if self.oracle == "off":
@@ -73,7 +74,7 @@ class Policies:
             return np.asarray(given)
         if self.oracle == "auto" and not policy.config.oracle:
             return None
-        with progress_display(console) as progress:
+        with progress_display(console, SEARCHING) as progress:
             return known_values(policy.world, policy.config.gamma, progress)
 
 
@@ -168,7 +169,7 @@ class Evaluate:
                 number(one.utility.min()),
                 number(one.regret.mean()),
                 number(one.regret.max()),
-                f"{100 * one.never_ending.mean():.1f}%",
+                f"{100 * one.never_ending.mean():.1f}",
             )
             for name, one in played.items()
         ]
@@ -176,8 +177,8 @@ class Evaluate:
             console,
             f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
             f"({unit(first.config)})",
-            ("run", "after step", "expected utility", "worst utility", "mean regret",
-             "worst regret", "never ends"),
+            ("run", "trained for (steps)", "expected utility", "worst utility", "mean regret",
+             "worst regret", "never ends (%)"),
             rows,
         )  # fmt: skip
         _print_means(console, "expected utility", [e.utility.mean() for e in played.values()])
@@ -366,8 +367,6 @@ class Compare:
         from windvane.runs.records import read_records
         from windvane.runs.result import run_means
 
-        if not self.folders:
-            raise InputError("give at least one folder of a training to compare")
         configs = [load_config(folder) for folder in self.folders]
         _check_same_problem(self.folders, configs)
         records = [read_records(folder) for folder in self.folders]
@@ -392,7 +391,7 @@ class Compare:
                 where = folder if same else folder.name
                 name = f"{config.agent}, {config.replay}{several} ({where})"
                 share = 100 * late / baseline if baseline else float("nan")
-                shown = f"{share:.0f}%" if np.isfinite(share) else NOT_KNOWN
+                shown = f"{share:.0f}" if np.isfinite(share) else NOT_KNOWN
                 rows.append((name, str(seeds), number(overall), number(late), shown))
                 mask = found["run"] // seeds == index
                 if mask.any():
@@ -401,7 +400,7 @@ class Compare:
         print_table(
             console,
             f"Mean {column} of training episodes ({unit(configs[0])})",
-            ("training", "runs", "all episodes", "last quarter", "relative to first"),
+            ("training", "runs", "all episodes", "last quarter", "relative to first (%)"),
             rows,
         )
         # Of many environments some are recorded, so that their regrets add up to nothing.

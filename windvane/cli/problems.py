@@ -91,7 +91,7 @@ class Oracle:
         gamma = discount(self.problem, self.gamma)
         make_folder(self.out)
         use_compilation_cache()
-        with progress_display(console) as progress:
+        with progress_display(console, oracle.SEARCHING) as progress:
             coverage = oracle.coverage_set(env, gamma, progress)
         console.print(_coverage_table(env, coverage))
         for what, error in coverage.errors.items():
@@ -145,7 +145,7 @@ class Render:
         plan, weights = rendering.RandomPlan(env.num_actions, plan_key), None
         if self.weights is not None:
             weights = parse_weights(self.weights, env.num_objectives)
-            with progress_display(console) as progress:
+            with progress_display(console, oracle.SEARCHING) as progress:
                 coverage = oracle.coverage_set(env, gamma, progress)
             best = int(coverage.best(weights))
             plan = coverage.plan(best)

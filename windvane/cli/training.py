@@ -223,7 +223,7 @@ def print_result(console: "Console", result: "Result") -> None:
     for sentence in result.sentences:
         say(console, sentence)
     if result.folder is not None:
-        say(console, f"written: {result.folder}")
+        say(console, f"written: {result.folder}; judge it with: windvane evaluate {result.folder}")
 
 
 def _options(group: type, settings: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from windvane.evaluation import check_values, optimal_value_fn
 from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
+from windvane.oracle import SEARCHING
 from windvane.policy import given_again, trained_policy
 from windvane.progress import progress_display, say
 from windvane.registry import Arguments
@@ -363,7 +364,7 @@ class _Run:
         config, given = self.config, self.optimal
         if given is not None and not callable(given):
             given = check_values(given, self.training.spec.num_objectives)
-        with progress_display(self.console) as progress:
+        with progress_display(self.console, SEARCHING) as progress:
             return optimal_value_fn(
                 self.training.world, config.gamma, config.reward_scale, given, progress,
                 oracle=config.oracle,
