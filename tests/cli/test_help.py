@@ -16,6 +16,7 @@ from windvane.cli.commands import COMMANDS, FIRST
 from windvane.cli.options import VALUE_WORDS, Option, options_of
 from windvane.cli.training import Train
 from windvane.envs import ENVS
+from windvane.envs.deep_sea_treasure import MAPS
 from windvane.experiments.paper.grids import GridName
 from windvane.replay import REPLAYS
 from windvane.schedules import SCHEDULES
@@ -115,6 +116,8 @@ def test_names_come_from_the_registries() -> None:
     page = " ".join((page_for(["train", "--help-all"]) or "").split())
     for registry in (AGENTS, ENVS, REPLAYS, SCHEDULES, PRESETS):
         assert f"One of: {', '.join(registry)}." in page
+    oracle = page_for(["oracle", "--help"]) or ""
+    assert f"for dst alone: {', '.join(MAPS)}, or" in " ".join(oracle.split())
     reproduce = page_for(["reproduce", "--help"]) or ""
     assert all(grid in reproduce for grid in get_args(GridName))
 

@@ -20,35 +20,39 @@ class Entry:
     """A command in the table."""
 
     home: str
-    """Import path of its dataclass."""
+    """Where its dataclass is, within `windvane.cli`."""
     summary: str
     """One line."""
 
     def load(self) -> type:
         """Import the dataclass."""
         module, _, name = self.home.partition(":")
-        return getattr(import_module(module), name)
+        return getattr(import_module(f"windvane.cli.{module}"), name)
 
 
 PURPOSES: dict[str, dict[str, Entry]] = {
-    "Try": {
-        "studio": Entry("windvane.cli.studio:Studio", "Drag the weights in the browser."),
-        "render": Entry("windvane.cli.problems:Render", "Film an optimal or a random episode."),
-        "oracle": Entry("windvane.cli.problems:Oracle", "Find what is optimal for all weights."),
+    "Look": {
+        "studio": Entry(
+            "studio:Studio", "Drag the weights in the browser, and watch policies follow."
+        ),
+        "oracle": Entry("problems:Oracle", "Print and plot what is optimal for which weights."),
+        "render": Entry(
+            "problems:Render", "Film an optimal episode of a problem, or a random one."
+        ),
     },
     "Train": {
-        "train": Entry("windvane.cli.training:Train", "Train an agent: one run, or many at once."),
-        "resume": Entry("windvane.cli.training:Resume", "Resume a training that was interrupted."),
+        "train": Entry("training:Train", "Train an agent: one run, or many at once."),
+        "resume": Entry("training:Resume", "Resume a training that was interrupted."),
     },
     "Judge": {
-        "evaluate": Entry("windvane.cli.evaluation:Evaluate", "Measure utility and regret."),
-        "front": Entry("windvane.cli.evaluation:Front", "Measure and plot what policies reach."),
-        "watch": Entry("windvane.cli.evaluation:Watch", "Film an episode of a trained policy."),
-        "compare": Entry("windvane.cli.evaluation:Compare", "Compare trainings in one plot."),
+        "evaluate": Entry("evaluation:Evaluate", "Measure utility and regret of trained policies."),
+        "front": Entry("evaluation:Front", "Measure and plot the front that they reach."),
+        "watch": Entry("evaluation:Watch", "Film an episode of a trained policy."),
+        "compare": Entry("evaluation:Compare", "Compare trainings in a table and a plot."),
     },
     "Reproduce": {
-        "reproduce": Entry("windvane.cli.experiments:Reproduce", "Train the paper's tables."),
-        "report": Entry("windvane.cli.experiments:Report", "Print and plot the results."),
+        "reproduce": Entry("experiments:Reproduce", "Train the cells of the paper's tables."),
+        "report": Entry("experiments:Report", "Print and plot them beside the paper's numbers."),
     },
 }
 """All commands by purpose and name, in the order in which they are listed."""
@@ -83,7 +87,7 @@ def overview() -> str:
             "the agent acts."
         ),
         "Usage: windvane COMMAND [settings]",
-        examples("Try first", FIRST),
+        examples("First commands", FIRST),
     ]
     for purpose, entries in PURPOSES.items():
         rows = [(name, entry.summary) for name, entry in entries.items()]

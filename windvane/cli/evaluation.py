@@ -83,8 +83,8 @@ class Episodes:
     """Greedy episodes."""
 
     episodes: int | None = None
-    """Episodes per policy and weight vector. Default: 10 for each vector of the grid, 100 with
-    --weights."""
+    """Episodes per policy and weight vector. Default: 10 on the grid, 100 for weights that are
+    given."""
     seed: int = 0
     """Seed of the episodes' random numbers."""
 

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from windvane.errors import InputError, shown
 
 VALUE_WORDS = (
-    "ADDRESS", "FILE", "FOLDER", "FRAMES", "PIXELS", "SECONDS", "STEPS", "WEIGHTS",
+    "ADDRESS", "FILE", "FOLDER", "FRAMES", "MAP", "PIXELS", "POINT", "SECONDS", "STEPS", "WEIGHTS",
 )  # fmt: skip
 """First words of help texts that say what kind of value an option takes."""
 UNITS = ("FRAMES", "PIXELS", "SECONDS", "STEPS")

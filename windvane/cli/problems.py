@@ -37,8 +37,8 @@ class Instance:
     frame_skip: int | None = None
     """Frames per action, for minecart alone. Default: 4."""
     map: str | None = None
-    """Map, for dst alone: paper, convex, concave, or a text file with a row of numbers per line,
-    where 0 is sea, a number above 0 a treasure, and one below 0 sea floor. Default: paper."""
+    """Map, for dst alone: dcrac, tenths, convex, concave, or a text file with a row of numbers per
+    line, where 0 is sea, a number above 0 a treasure, and one below 0 sea floor. Default: dcrac."""
     time_limit: int | None = None
     """Steps after which an episode is truncated. Default: 1000 for minecart, 100 for dst."""
 
@@ -69,7 +69,7 @@ class Oracle:
     """
 
     problem: Problem
-    """The problem."""
+    """The problem; dst is Deep Sea Treasure."""
     instance: Instance
     gamma: float | None = None
     """Discount factor. Default: the paper's, 0.98 for minecart and 0.95 for dst."""
@@ -112,7 +112,7 @@ class Render:
     """Film one episode of a problem: an animated GIF, or a PNG strip of frames."""
 
     problem: Problem
-    """The problem."""
+    """The problem; dst is Deep Sea Treasure."""
     instance: Instance
     filming: Filming
     weights: str | None = None
