@@ -8,9 +8,19 @@ LIVE = "live:"
 _HOME = "windvane.schedules:"
 
 SCHEDULES = Registry("schedule", {
-    "sparse": Entry("sparse", f"{_HOME}SparseChanges.build", "New weights every so many steps."),
-    "regular": Entry("regular", f"{_HOME}RegularChanges.build", "A small change every episode."),
-    "random": Entry("random", f"{_HOME}RandomWeights.build", "New weights every episode."),
-    "chosen": Entry("chosen", f"{_HOME}ChosenWeights.build", "Weights that the agent chooses."),
-    "sequence": Entry("sequence", f"{_HOME}WeightSequence.build", "The given rows."),
+    "sparse": Entry(
+        "sparse", f"{_HOME}SparseChanges.build",
+        "New random weights every 50,000 steps, or 5,000 for dst, or a twentieth of the run elsewhere.",
+    ),
+    "regular": Entry(
+        "regular", f"{_HOME}RegularChanges.build",
+        "A small step every episode, from one random target to the next.",
+    ),
+    "random": Entry("random", f"{_HOME}RandomWeights.build", "New random weights every episode."),
+    "chosen": Entry(
+        "chosen", f"{_HOME}ChosenWeights.build", "Weights that an agent such as gpi-ls chooses."
+    ),
+    "sequence": Entry(
+        "sequence", f"{_HOME}WeightSequence.build", "Given rows of weights, in their order."
+    ),
 })  # fmt: skip

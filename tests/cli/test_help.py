@@ -20,7 +20,7 @@ from windvane.envs.deep_sea_treasure import MAPS
 from windvane.experiments.paper.grids import GridName
 from windvane.replay import REPLAYS
 from windvane.schedules import SCHEDULES
-from windvane.training.presets import PRESETS
+from windvane.training.presets import PRESETS, SUMMARIES
 
 # What parsers print for types, and words that say nothing to somebody who does not program.
 CLUTTER = re.compile(r"\bNone\b|\{|\}|\bINT\b|\bFLOAT\b|\bSTR\b|\bPATH\b|\bBOOL\b|Mapping|<class")
@@ -120,6 +120,9 @@ def test_names_come_from_the_registries() -> None:
     assert f"for dst alone: {', '.join(MAPS)}, or" in " ".join(oracle.split())
     reproduce = page_for(["reproduce", "--help"]) or ""
     assert all(grid in reproduce for grid in get_args(GridName))
+    assert list(SUMMARIES) == list(PRESETS)
+    for registry in (AGENTS, ENVS, REPLAYS, SCHEDULES):
+        assert all(entry.summary in page for entry in registry.values())
 
 
 @pytest.mark.usefixtures("wide")

@@ -44,15 +44,19 @@ class Also:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Marks a field whose values are the keys of a mapping, named by its import path."""
+    """Marks a field whose values are the keys of a mapping, named by its import path.
+
+    The mapping holds sentences, or entries of a registry.
+    """
 
     home: str
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The keys."""
+    def summaries(self) -> dict[str, str]:
+        """A sentence about each, by name."""
         module, _, attribute = self.home.partition(":")
-        return tuple(getattr(import_module(module), attribute))
+        entries = getattr(import_module(module), attribute)
+        return {name: getattr(entry, "summary", entry) for name, entry in entries.items()}
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,8 @@ class Option:
     """The heading that it stands below."""
     positional: bool = False
     aliases: tuple[str, ...] = ()
-    names: tuple[str, ...] = field(default=(), compare=False)
-    """Names that it knows; others may be allowed as well."""
+    summaries: dict[str, str] = field(default_factory=dict, compare=False)
+    """Names that it knows, and what they are; others may be allowed as well."""
 
     @property
     def name(self) -> str:
@@ -190,7 +194,7 @@ def _options(cls: type, defaults: Any, path: tuple[str, ...], heading: str) -> I
             here, _value_of(hint), default, texts.get(one.name, ""), heading,
             positional=POSITIONAL in marks,
             aliases=tuple(mark.flag for mark in marks if isinstance(mark, Also)),
-            names=next((mark.names for mark in marks if isinstance(mark, OneOf)), ()),
+            summaries=next((mark.summaries for mark in marks if isinstance(mark, OneOf)), {}),
         )  # fmt: skip
     for group, values, here in groups:
         yield from _options(group, values, here, first_line(group))

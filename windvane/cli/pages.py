@@ -45,6 +45,7 @@ def command_page(command: type, name: str, arguments: Sequence[str], everything:
     """The help of a command; with `everything`, also of settings that are seldom changed."""
     defaults = getattr(command, "defaults", None)
     options = options_of(command if defaults is None else defaults(list(arguments)))
+    every = options
     everyday: tuple[str, ...] = getattr(command, "everyday", ())
     summary, *notes = [filled(part) for part in (command.__doc__ or "").split("\n\n")]
     parts = [summary, examples("Examples", command.examples), *notes, _usage(name, options)]  # type: ignore[attr-defined]
@@ -57,6 +58,10 @@ def command_page(command: type, name: str, arguments: Sequence[str], everything:
     for heading, group in groupby(options, lambda option: option.group):
         layout = _group if shown else _names
         parts.append(layout(heading, list(group)))
+    for option in every if everything else ():
+        if option.summaries:
+            rows = table(option.summaries.items(), COLUMN)
+            parts.append(f"{bold(f'Names for {option.flag}')}\n{rows}")
     if not shown:
         parts.append(filled(f"All settings are explained by: windvane {name} --help-all"))
     return "\n\n".join(parts)
@@ -96,7 +101,7 @@ def _left(option: Option) -> str:
 def text_of(option: Option) -> str:
     """The help text with the names that there are and the default."""
     text, stated, default = option.text.partition(" Default: ")
-    names = option.value.choices if option.positional else option.names
+    names = option.value.choices if option.positional else tuple(option.summaries)
     if names:
         text += f" One of: {', '.join(names)}."
     if stated or option.shown_default is not None:

@@ -79,7 +79,7 @@ class Train:
     parallel: ParallelSettings
     gymnasium: HostSettings
     running: RunSettings
-    preset: Annotated[str | None, OneOf("windvane.training.presets:PRESETS")] = None
+    preset: Annotated[str | None, OneOf("windvane.training.presets:SUMMARIES")] = None
     """Settings to start from; the defaults shown here are its own. Default: the preset that suits
     --env and --agent."""
     out: Path = Path("out/train")
