@@ -10,7 +10,7 @@ _HOME = "windvane.schedules:"
 SCHEDULES = Registry("schedule", {
     "sparse": Entry(
         "sparse", f"{_HOME}SparseChanges.build",
-        "New random weights every 50,000 steps, or 5,000 for dst, or a twentieth of the run elsewhere.",
+        "New random weights every 50,000 steps; 5,000 for dst, a twentieth of the run elsewhere.",
     ),
     "regular": Entry(
         "regular", f"{_HOME}RegularChanges.build",
