@@ -71,7 +71,7 @@ def _run(arguments: list[str]) -> int:
         print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        resumable = "; the same command resumes the search" if arguments[0] == "oracle" else ""
+        resumable = "; the same command resumes the search" if arguments[:1] == ["oracle"] else ""
         print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
         return INTERRUPTED
     return 0
