@@ -137,10 +137,9 @@ class Result:
     def _diverged(self) -> str:
         names = self.config.run_names
         these = ", ".join(names[run] for run in self.failed)
-        others = len(names) - len(self.failed)
         return (
             f"{len(self.failed)} of {len(names)} runs diverged ({these}): their loss or gradient "
-            f"was not finite, and they stopped learning there; the other {others} continued"
+            "was not finite, and they stopped learning there; a lower learning rate often helps"
         )
 
     def _exploded(self, runs: tuple[int, ...]) -> str:
