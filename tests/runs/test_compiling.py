@@ -23,7 +23,7 @@ def test_without_a_cache_nothing_is_remembered() -> None:
     training = build(small())
     for _ in range(2):
         one = Compiling(training)
-        assert one.sentence == "compiling, about 20 s on a machine that does nothing else"
+        assert one.sentence == "compiling, about 20 s on an idle machine"
         one.done()
 
 

@@ -365,7 +365,7 @@ def test_a_log_is_readable(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     train(small(), console=Console(file=text, width=40))
     lines = text.getvalue().splitlines()
-    assert lines.pop(0) == "compiling, about 20 s on a machine that does nothing else"
+    assert lines.pop(0) == "compiling, about 20 s on an idle machine"
     assert len(lines) == STEPS // 80
     assert lines[-1].startswith("step 480 of 480, ")
     assert " steps/s, 0 s left, mean regret of the last 100 episodes 0." in lines[-1]

@@ -51,7 +51,7 @@ class Compiling:
             return "loading programs that were compiled before"
         if self._kind in times:
             return f"compiling, which took {times[self._kind]:.0f} s the last time"
-        return f"compiling, about {self._typical} s on a machine that does nothing else"
+        return f"compiling, about {self._typical} s on an idle machine"
 
     def done(self) -> None:
         """Take note of how long it took."""
