@@ -10,7 +10,7 @@ import pytest
 import windvane
 from tests.cli.small import SMALL
 from windvane import cli
-from windvane.cli import main
+from windvane.cli import main, problems
 from windvane.version import __version__
 
 
@@ -95,7 +95,7 @@ def test_a_name_that_is_too_long_is_one_sentence(
 
 EVERYTHING = """
 import sys
-from windvane.cli import main
+from windvane.cli import main, problems
 
 folder, small = sys.argv[1], sys.argv[2:]
 for line in (
@@ -169,3 +169,10 @@ def test_own_warnings_are_sentences(capsys: pytest.CaptureFixture[str]) -> None:
         show(category("old"), category, file, 3)
     assert len(shown) == 2
     assert capsys.readouterr().err == ""
+
+
+def test_a_command_may_return_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problems.Oracle, "run", lambda *_: 1)
+    assert main(["oracle", "dst"]) == 1
+    monkeypatch.setattr(problems.Oracle, "run", lambda *_: None)
+    assert main(["oracle", "dst"]) == 0

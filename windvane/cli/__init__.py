@@ -66,7 +66,7 @@ def _run(arguments: list[str]) -> int:
 
             from rich.console import Console
 
-            command.run(Console())
+            code = command.run(Console())
     except InputError as error:
         print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
@@ -74,7 +74,7 @@ def _run(arguments: list[str]) -> int:
         resumable = "; the same command resumes the search" if arguments[:1] == ["oracle"] else ""
         print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def parse(arguments: list[str]) -> Any:

@@ -2,9 +2,10 @@
 
 Adding a command is one line in `PURPOSES` and a frozen dataclass where the line says. The dataclass
 has a docstring whose first paragraph is one sentence, fields with docstrings (see `options`), two
-`examples`, and a method `run(console)`. Where defaults depend on what is asked for, a static method
-`defaults(arguments)` returns an instance with them. `everyday` may name the settings that a short
-`--help` explains; `--help-all` then explains the rest. Nothing here may import anything heavy.
+`examples`, and a method `run(console)`, which may return an exit code. Where defaults depend on
+what is asked for, a static method `defaults(arguments)` returns an instance with them. `everyday`
+may name the settings that a short `--help` explains; `--help-all` then explains the rest. Nothing
+here may import anything heavy.
 """
 
 from dataclasses import dataclass

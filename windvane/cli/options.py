@@ -24,10 +24,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from windvane.errors import InputError, shown
 
 VALUE_WORDS = (
-    "ADDRESS", "FILE", "FOLDER", "FRAMES", "MAP", "PIXELS", "POINT", "SECONDS", "STEPS", "WEIGHTS",
+    "ADDRESS", "FILE", "FOLDER", "FRAMES", "MAP", "MINUTES", "PIXELS", "POINT", "SECONDS", "STEPS",
+    "URL", "WEIGHTS",
 )  # fmt: skip
 """First words of help texts that say what kind of value an option takes."""
-UNITS = ("FRAMES", "PIXELS", "SECONDS", "STEPS")
+UNITS = ("FRAMES", "MINUTES", "PIXELS", "SECONDS", "STEPS")
 """Of these, the ones that follow a number."""
 _SHORT = re.compile(r"[1-9]e[1-9]")
 """Numbers such as 1e6, which Python does not take for whole ones."""
