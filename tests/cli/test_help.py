@@ -185,6 +185,7 @@ REFUSED = {
     "train --nothing-like-it": "windvane train --help lists what there is",
     "train -x": "unknown option '-x'",
     "train steps 100": "unexpected 'steps'; did you mean --steps?",
+    "front out/cn help": "unexpected 'help'; did you mean --help?",
     "oracle dst minecart": "unexpected 'minecart'; windvane oracle --help shows what",
     "train --steps abc": "--steps must be a whole number, not 'abc'",
     "train --steps 1e6": "--steps must be a whole number, not '1e6'; write 1000000",

@@ -104,6 +104,7 @@ def _unknown(flag: str, name: str, flags: Iterable[str]) -> str:
 
 
 def _unexpected(token: str, name: str, flags: Iterable[str]) -> str:
-    if f"--{token.replace('_', '-')}" in flags:
-        return f"unexpected {shown(token)}; did you mean --{token.replace('_', '-')}?"
+    flag = f"--{token.replace('_', '-')}"
+    if flag in (*flags, *HELP, HELP_ALL):
+        return f"unexpected {shown(token)}; did you mean {flag}?"
     return f"unexpected {shown(token)}; windvane {name} --help shows what {name} takes"
