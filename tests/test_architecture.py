@@ -8,7 +8,7 @@ import windvane
 ROOT = Path(windvane.__file__).parent
 
 LAYERS = (
-    {"version"},
+    {"version", "gymnasium_hook"},
     {"errors"},
     {
         "files",
@@ -21,6 +21,7 @@ LAYERS = (
         "archives",
         "figure_style",
     },
+    {"schedule_registry"},
     {"policy_files", "kernels"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-for name in ("polars", "gymnasium", "mo_gymnasium", "tyro", "moocore", "ray"):
+for name in ("polars", "gymnasium", "mo_gymnasium", "moocore", "ray"):
     sys.modules[name] = None
 import windvane.runs.runner, windvane.experiments.runs.reproduce, windvane.experiments.paper.grids
 """

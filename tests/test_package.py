@@ -30,8 +30,25 @@ def test_the_version_is_stated_once():
 
 def test_importing_the_package_is_light_and_registers_the_ids():
     program = """
-import sys, windvane, gymnasium
-assert not {"jax", "equinox", "tyro", "matplotlib"} & set(sys.modules)
+import sys, windvane
+assert not {"jax", "numpy", "gymnasium"} & set(sys.modules)
+import gymnasium
+assert not {"jax", "equinox", "matplotlib"} & set(sys.modules)
 assert {"windvane/Minecart-v0", "windvane/DeepSeaTreasure-v0"} <= set(gymnasium.registry)
 """
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("order", ["gymnasium, windvane", "windvane, gymnasium.vector"])
+def test_the_ids_are_registered_in_either_order(order: str):
+    program = f"""
+import {order}
+assert "windvane/Minecart-v0" in gymnasium.registry
+assert gymnasium.__spec__.name == "gymnasium"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_gymnasium_may_be_missing():
+    program = "import sys; sys.modules['gymnasium'] = None; import windvane"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -2,11 +2,10 @@
 
 The public names below are imported when they are first used, so that `import windvane` stays quick
 and needs neither JAX nor the command line's packages. Importing the package also registers its
-Gymnasium ids, where Gymnasium is installed.
+Gymnasium ids, as soon as Gymnasium is imported.
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from windvane.version import __version__
@@ -119,7 +118,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if find_spec("gymnasium"):
-    from windvane.registration import register as _register
+from windvane.gymnasium_hook import register_with_gymnasium as _register  # noqa: E402
 
-    _register()
+_register()

@@ -36,8 +36,10 @@ MAX_POLICIES = 4096
 
 @final
 class Policy:
-    """Greedy for any weights. `spec` is what it sees, `config` how it was trained, `seed` which
-    run, and `step` after how many steps.
+    """A trained policy: it acts greedily for any weights.
+
+    `spec` describes the environment, `config` the training, `seed` the run, and `step` the steps
+    that it was trained for.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Policy:
         self._world, self._trusted = world, trusted
 
     def __repr__(self) -> str:
-        """What it is for."""
+        """The agent, the environment and the seed."""
         return f"Policy({self.config.agent} on {self.config.env}, seed {self.seed})"
 
     @property

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 LOG_EVERY = 10.0
 """Seconds between two lines where there is no terminal."""
@@ -19,16 +20,21 @@ def say(console: Console, text: str, style: str | None = None) -> None:
 
 
 @contextmanager
-def progress_display(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Yield a function to call with what is done, how much of it, and how much there is."""
+def progress_display(
+    console: Console, announcement: str = ""
+) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function to call with what is done, how much of it, and how much there is.
+
+    Where it is called at all, the `announcement` is printed first.
+    """
     if not console.is_terminal:
-        yield _logger(console)
+        yield _announced(console, announcement, _logger(console))
         return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        _TimeColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, int] = {}
@@ -38,17 +44,55 @@ def progress_display(console: Console) -> Iterator[Callable[[str, int, int], Non
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
-        yield report
+        yield _announced(console, announcement, report)
+
+
+def _announced(
+    console: Console, announcement: str, report: Callable[[str, int, int], None]
+) -> Callable[[str, int, int], None]:
+    waiting = [announcement] if announcement else []
+
+    def announced(what: str, done: int, total: int) -> None:
+        if waiting:
+            say(console, waiting.pop())
+        report(what, done, total)
+
+    return announced
 
 
 def _logger(console: Console) -> Callable[[str, int, int], None]:
-    started = last = time.monotonic()
+    started: dict[str, float] = {}
+    last = time.monotonic()
 
     def report(what: str, done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
+        begun = started.setdefault(what, now)
         if now - last >= LOG_EVERY:
             last = now
-            console.print(f"{what}: {done} of {total} after {now - started:.0f} s")
+            say(console, f"{what}: {done:,} of {total:,}, {time_left(now - begun, done, total)}")
 
     return report
+
+
+def time_left(seconds: float, done: int, total: int) -> str:
+    """How long something has taken, and how long the rest will take at the same pace."""
+    told = f"{duration(seconds)} so far"
+    if not 0 < done < total:
+        return told
+    return f"{told}, about {duration(seconds * (total - done) / done)} left"
+
+
+def duration(seconds: float) -> str:
+    """A time in words."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _TimeColumn(ProgressColumn):
+    """Time so far and time left, beside a bar."""
+
+    def render(self, task: Task) -> Text:
+        return Text(time_left(task.elapsed or 0.0, int(task.completed), int(task.total or 0)))

@@ -26,7 +26,7 @@ from windvane.errors import (
     require_positive_int,
     shown,
 )
-from windvane.registry import Entry, Registry
+from windvane.schedule_registry import LIVE, SCHEDULES
 from windvane.weights import (
     DISTRIBUTIONS,
     check_weight_rows,
@@ -34,8 +34,6 @@ from windvane.weights import (
     sample_weights,
 )
 
-LIVE = "live:"
-"""Prefix of a schedule that watches a file (see `live`)."""
 MAX_NAME = 4_000
 """Most characters of a schedule's name, enough for the weights of 64 objectives."""
 Counter = int | np.integer | Int[Array, ""]
@@ -330,17 +328,6 @@ def _count(what: str, value: Any) -> Int[Array, ""]:
 def _check_unless_traced(value: Any, check: Any) -> Any:
     """Check a value unless it is traced."""
     return value if isinstance(value, Tracer) else check(value)
-
-
-_HOME = "windvane.schedules:"
-
-SCHEDULES = Registry("schedule", {
-    "sparse": Entry("sparse", f"{_HOME}SparseChanges.build", "New weights every so many steps."),
-    "regular": Entry("regular", f"{_HOME}RegularChanges.build", "A small change every episode."),
-    "random": Entry("random", f"{_HOME}RandomWeights.build", "New weights every episode."),
-    "chosen": Entry("chosen", f"{_HOME}ChosenWeights.build", "Weights that the agent chooses."),
-    "sequence": Entry("sequence", f"{_HOME}WeightSequence.build", "The given rows."),
-})  # fmt: skip
 
 
 def parse_schedule(text: str) -> FixedWeights | None:

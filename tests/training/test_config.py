@@ -195,7 +195,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"steps": 0}, "steps must be a whole number from 1 to 2147483647, not 0"),
     ({"steps": 1e6}, "1000000.0"),
     ({"steps": 10}, "steps must be a multiple of update_interval, 4, not 10"),
-    ({"num_envs": 3}, "of num_envs, 3, and update_interval, 4, one must be a multiple"),
+    ({"num_envs": 3}, "num_envs, 3, does not go with update_interval, 4: one must be a multiple"),
     ({"num_envs": 8, "steps": 12}, "a multiple of 8, the steps of a cycle, such as 8, not 12"),
     ({"num_envs": 2**17}, "num_envs must be a whole number from 1 to 65536"),
     ({"vector_mode": "thread"}, "unknown vector_mode 'thread'; choose one of: sync, async"),

@@ -1,42 +1,22 @@
-"""The command line: one file per group of commands, and `main`, which chooses among them.
+"""The command line: one file per group of commands, `commands`, which lists them, and `main`.
 
 What may not live here: anything a library user would want; these files parse, call and print.
 """
 
 import contextlib
-import functools
-import operator
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+from windvane.cli import commands, pages, parsing
+from windvane.errors import InputError, in_one_line
 from windvane.runs.stopping import INTERRUPTED, end_process, end_process_when_asked
+from windvane.version import __version__
 
 PACKAGE = Path(__file__).parents[1]
-DESCRIPTION = """Multi-objective deep reinforcement learning with weights that change while the
-agent acts.
-
-Try first:
-  windvane studio
-      drag the weights in the browser, and watch a trained policy follow
-  windvane oracle dst
-      what is optimal in Deep Sea Treasure, and for which weights
-  windvane render minecart --weights 0.6,0.2,0.2 --out trip.gif
-      watch the optimal trip for these weights
-  windvane train --preset quick-dst --out out/quick
-      train for a minute or two on any computer
-  windvane train --env mo:four-room-v0 --out out/rooms
-      train on an environment of MO-Gymnasium
-  windvane evaluate out/quick
-      how near the optimum every run comes, over a grid of weights
-  windvane front out/quick
-      the front that the trained policies reach
-  windvane watch out/quick --weights 0.5,0.5
-      a film of one greedy episode
-"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -74,37 +54,49 @@ def _main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    # Imported here, so that Ctrl-C during the import, of a second or two, is heard as at any time.
-    import tyro
-    from rich.console import Console
-
-    from windvane.cli.printing import WrappedHelp
-    from windvane.errors import InputError, in_one_line
-    from windvane.version import __version__
-
-    console = Console()
-    if arguments[:1] == ["--version"]:
-        console.print(f"windvane {__version__}", highlight=False)
-        return 0
-    with contextlib.redirect_stdout(WrappedHelp(sys.stdout)):  # type: ignore[type-var]
-        command = tyro.cli(
-            _commands(arguments),
-            prog="windvane",
-            description=DESCRIPTION,
-            args=arguments or ["--help"],
-        )
     try:
+        page = page_for(arguments)
+        if page is not None:
+            print(page)
+            sys.stdout.flush()  # here, where a reader that went away is noticed
+            return 0
         with warnings.catch_warnings():
             warnings.showwarning = _in_one_line(warnings.showwarning)
-            command.run(console)
+            command = parse(arguments)
+
+            from rich.console import Console
+
+            code = command.run(Console())
     except InputError as error:
         print(f"windvane: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        resumable = "; the same command resumes the search" if arguments[0] == "oracle" else ""
+        resumable = "; the same command resumes the search" if arguments[:1] == ["oracle"] else ""
         print(f"windvane: {str(stop) or f'stopped{resumable}'}", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def parse(arguments: list[str]) -> Any:
+    """The command that a line asks for, checked as far as that needs no other files."""
+    name, *rest = arguments
+    return parsing.parse(commands.find(name).load(), name, rest)
+
+
+def page_for(arguments: list[str]) -> str | None:
+    """The page of help, or the version, that a line asks for; None if it asks for a command."""
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    if not arguments or arguments[0] in parsing.HELP or arguments[0] == parsing.HELP_ALL:
+        return commands.overview()
+    name, *rest = arguments
+    if name == "--version":
+        return f"windvane {__version__}"
+    entry = commands.find(name)
+    everything = parsing.HELP_ALL in rest
+    if not everything and not set(parsing.HELP) & set(rest):
+        return None
+    return pages.command_page(entry.load(), name, rest, everything)
 
 
 def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
@@ -117,26 +109,3 @@ def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
             others(message, category, filename, *rest)
 
     return show
-
-
-def _commands(arguments: list[str]) -> Any:
-    """All commands; the defaults of `train` depend on the preset or environment asked for."""
-    import tyro
-
-    from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
-    from windvane.cli.problems import Oracle, Render
-    from windvane.cli.studio import Studio
-    from windvane.cli.training import Resume, Train
-    from windvane.experiments.commands import Report, Reproduce
-
-    def entry(command: type, **options: Any) -> Any:
-        name = command.__name__.lower()
-        # The list of commands shows the first sentence of each; a command's own help shows all.
-        summary = None if arguments[:1] == [name] else (command.__doc__ or "").split("\n\n")[0]
-        return Annotated[command, tyro.conf.subcommand(name, description=summary, **options)]
-
-    commands = (
-        Resume, Evaluate, Front, Watch, Compare, Studio, Oracle, Render, Reproduce, Report,
-    )  # fmt: skip
-    train = entry(Train, default=Train.defaults(arguments))
-    return functools.reduce(operator.or_, map(entry, commands), train)

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-import tyro
-from rich.console import Console
 
 from windvane.cli.filming import Filming, amounts
+from windvane.cli.options import POSITIONAL
 from windvane.cli.printing import NOT_KNOWN, mean, number, print_table, unit, write_csv
-from windvane.cli.training import Folder, Trust
+from windvane.cli.training import Examples, Folder, Trust
 from windvane.errors import InputError, require_int, require_positive_int
 from windvane.files import make_folder, path_exists
 from windvane.progress import progress_display, say
-from windvane.weights import parse_weights
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from windvane.evaluation import Evaluation
     from windvane.policy import Policy
     from windvane.runs.tables import Records
@@ -36,11 +36,11 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Policies:
-    """Which policies are loaded, and whether they are compared with the optimum."""
+    """Policies and their optimum."""
 
     policy: PolicyName | None = None
-    """Policy of each run: the best by greedy evaluation (train --evaluate-every), or the last.
-    None for the best where there is one, else the last."""
+    """Which policy of each run: the best that greedy evaluations found (see train
+    --evaluate-every), or the last. Default: the best where there is one, else the last."""
     oracle: OracleName = "auto"
     """Whether regret is measured where the optimum can be computed; auto does as in training."""
 
@@ -58,9 +58,10 @@ class Policies:
         policies = load_policies(folder, best=best, **trust.given)
         return dict(zip(names, policies, strict=True))
 
-    def optimum(self, console: Console, folder: Path, policy: "Policy") -> Any:
+    def optimum(self, console: "Console", folder: Path, policy: "Policy") -> Any:
         """Values of a coverage set, discounted and unscaled; None where there are none."""
         from windvane.evaluation import known_values
+        from windvane.oracle import SEARCHING
         from windvane.runs.folder import load_optimal
 
         if self.oracle == "off":
@@ -73,18 +74,19 @@ class Policies:
             return np.asarray(given)
         if self.oracle == "auto" and not policy.config.oracle:
             return None
-        with progress_display(console) as progress:
+        with progress_display(console, SEARCHING) as progress:
             return known_values(policy.world, policy.config.gamma, progress)
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """How many greedy episodes are played."""
+    """Greedy episodes."""
 
     episodes: int | None = None
-    """Episodes per policy and weight vector; None for 100 with given weights, 10 on the grid."""
+    """Episodes per policy and weight vector. Default: 10 on the grid, 100 for weights that are
+    given."""
     seed: int = 0
-    """Seed of the episodes."""
+    """Seed of the episodes' random numbers."""
 
     def check(self) -> None:
         """Complain about numbers that cannot be meant, before anything takes long."""
@@ -94,7 +96,7 @@ class Episodes:
 
     def play(
         self,
-        console: Console,
+        console: "Console",
         policies: "dict[str, Policy]",
         weights: np.ndarray | None,
         optimal: Any,
@@ -115,7 +117,7 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Play greedy episodes with all policies of a training and compare them with the optimum.
+    """Play greedy episodes with all policies of a training, and measure utility and regret.
 
     The weights are a grid over the simplex unless some are given. Returns, utility (weights times
     returns) and regret (the optimal utility less that) are discounted and scaled as in training.
@@ -123,15 +125,22 @@ class Evaluate:
 
     folder: Folder
     """Folder of a finished training."""
-    policies: tyro.conf.OmitArgPrefixes[Policies]
-    episodes: tyro.conf.OmitArgPrefixes[Episodes]
-    trust: tyro.conf.OmitArgPrefixes[Trust]
+    policies: Policies
+    episodes: Episodes
+    trust: Trust
     weights: str | None = None
-    """Only these weights, such as 0.2,0.3,0.5, in more detail; None for a grid."""
+    """Weights, such as 0.3,0.7, that alone are evaluated, in more detail. Default: a grid over all
+    weights."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane evaluate out/cn", "all runs of a training, over a grid of weights"),
+        ("windvane evaluate out/cn --weights 0.3,0.7", "more detail for one weight vector"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Play and print."""
         from windvane.machine import use_compilation_cache
+        from windvane.weights import parse_weights
 
         self.episodes.check()
         use_compilation_cache()
@@ -148,7 +157,7 @@ class Evaluate:
             self._print_weights(console, policies, played)
 
     def _print_grid(
-        self, console: Console, policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
+        self, console: "Console", policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
     ) -> None:
         first = next(iter(policies.values()))
         vectors, episodes = next(iter(played.values())).returns.shape[:2]
@@ -160,7 +169,7 @@ class Evaluate:
                 number(one.utility.min()),
                 number(one.regret.mean()),
                 number(one.regret.max()),
-                f"{100 * one.never_ending.mean():.1f}%",
+                f"{100 * one.never_ending.mean():.1f}",
             )
             for name, one in played.items()
         ]
@@ -168,8 +177,8 @@ class Evaluate:
             console,
             f"Greedy episodes, {episodes} for each of {vectors} weight vectors "
             f"({unit(first.config)})",
-            ("run", "after step", "expected utility", "worst utility", "mean regret",
-             "worst regret", "never ends"),
+            ("run", "trained for (steps)", "expected utility", "worst utility", "mean regret",
+             "worst regret", "never ends (%)"),
             rows,
         )  # fmt: skip
         _print_means(console, "expected utility", [e.utility.mean() for e in played.values()])
@@ -179,7 +188,7 @@ class Evaluate:
                 say(console, f"{name}: {_never_ending(one)}")
 
     def _print_weights(
-        self, console: Console, policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
+        self, console: "Console", policies: "dict[str, Policy]", played: "dict[str, Evaluation]"
     ) -> None:
         from windvane.evaluation import confidence
 
@@ -217,16 +226,21 @@ class Front:
 
     folder: Folder
     """Folder of a finished training."""
-    policies: tyro.conf.OmitArgPrefixes[Policies]
-    episodes: tyro.conf.OmitArgPrefixes[Episodes]
-    trust: tyro.conf.OmitArgPrefixes[Trust]
+    policies: Policies
+    episodes: Episodes
+    trust: Trust
     reference: str | None = None
-    """Reference point, such as --reference=0,-1, for the hypervolume, discounted and scaled.
-    None for the worst of each objective, reached or known, less 10% of its range."""
+    """Point that the hypervolume is measured from, such as 0,-1, discounted and scaled. Default:
+    the worst of each objective, reached or known, less 10% of its range."""
     out: Path | None = None
-    """Folder for the plot and the points; None for front, in the folder of the training."""
+    """Folder for the plot and the points. Default: front, in the folder of the training."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane front out/cn", "plot and points go to out/cn/front"),
+        ("windvane front out/cn --reference 0,-1", "a hypervolume that others can compare with"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Play, measure, print and draw."""
         from windvane import fronts, plots
         from windvane.machine import use_compilation_cache
@@ -277,20 +291,26 @@ class Watch:
     folder: Folder
     """Folder of a finished training."""
     weights: str
-    """Weights such as 0.2,0.3,0.5."""
-    filming: tyro.conf.OmitArgPrefixes[Filming]
-    policies: tyro.conf.OmitArgPrefixes[Policies]
-    trust: tyro.conf.OmitArgPrefixes[Trust]
+    """Weights, such as 0.3,0.7, one per objective."""
+    filming: Filming
+    policies: Policies
+    trust: Trust
     run_seed: int | None = None
-    """Seed of the run to film, the first if several share it; None for the first run."""
+    """Seed of the run to film, the first if several share it. Default: the first run's."""
     out: Path = Path("out/watch.gif")
-    """File to write, .gif or .png."""
+    """File of the film, .gif or .png."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane watch out/cn --weights 0.3,0.7", "writes out/watch.gif"),
+        ("windvane watch out/cn --weights 0.9,0.1 --out out/cn.png", "a strip of frames"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Play, draw and print."""
         from windvane.evaluation import evaluate_episode
         from windvane.machine import use_compilation_cache
         from windvane.rendering import film_policy
+        from windvane.weights import parse_weights
 
         self.filming.check(self.out)
         use_compilation_cache()
@@ -329,16 +349,17 @@ class Compare:
     They are compared by regret where all of them have it, else by utility.
     """
 
-    folders: Annotated[
-        tuple[Path, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="PATH [PATH ...]", help_behavior_hint="(required)"),
-    ]
+    folders: Annotated[tuple[Path, ...], POSITIONAL]
     """Folders of trainings, finished or not; the first is the baseline."""
     out: Path = Path("out/compare.png")
-    """Plot to write."""
+    """File of the plot, such as .png, .pdf or .svg."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane compare out/mo out/cn", "writes out/compare.png"),
+        ("windvane compare out/mo out/cn --out out/regret.pdf", "the plot as a PDF"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Read, print and draw."""
         from windvane import plots
         from windvane.experiments.report.palette import colour
@@ -346,8 +367,6 @@ class Compare:
         from windvane.runs.records import read_records
         from windvane.runs.result import run_means
 
-        if not self.folders:
-            raise InputError("give at least one folder of a training to compare")
         configs = [load_config(folder) for folder in self.folders]
         _check_same_problem(self.folders, configs)
         records = [read_records(folder) for folder in self.folders]
@@ -372,7 +391,7 @@ class Compare:
                 where = folder if same else folder.name
                 name = f"{config.agent}, {config.replay}{several} ({where})"
                 share = 100 * late / baseline if baseline else float("nan")
-                shown = f"{share:.0f}%" if np.isfinite(share) else NOT_KNOWN
+                shown = f"{share:.0f}" if np.isfinite(share) else NOT_KNOWN
                 rows.append((name, str(seeds), number(overall), number(late), shown))
                 mask = found["run"] // seeds == index
                 if mask.any():
@@ -381,7 +400,7 @@ class Compare:
         print_table(
             console,
             f"Mean {column} of training episodes ({unit(configs[0])})",
-            ("training", "runs", "all episodes", "last quarter", "relative to first"),
+            ("training", "runs", "all episodes", "last quarter", "relative to first (%)"),
             rows,
         )
         # Of many environments some are recorded, so that their regrets add up to nothing.
@@ -400,7 +419,7 @@ def _named(progress: Callable[[str, int, int], None], run: str) -> Callable[[str
     return lambda what, done, total: progress(f"{what} of {run}", done, total)
 
 
-def _print_means(console: Console, what: str, values: "list[Any]") -> None:
+def _print_means(console: "Console", what: str, values: "list[Any]") -> None:
     """The mean over runs, where there are several and all are known."""
     from windvane.evaluation import confidence
 

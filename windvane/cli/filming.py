@@ -4,29 +4,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich.console import Console
-
 from windvane.errors import require_int, require_positive_int
 from windvane.files import make_folder
-from windvane.progress import say
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from windvane.rendering import Caption, Episode
 
 
 @dataclass(frozen=True)
 class Filming:
-    """How an episode is filmed."""
+    """The film."""
 
     size: int = 240
-    """Height of a frame in pixels."""
+    """Pixels from the top to the bottom of a frame."""
     steps: int = 100
-    """Most steps to show; the episode itself is played to its end."""
+    """Steps to show at most; the episode itself is played to its end."""
     fps: int = 6
     """Frames per second of a GIF."""
     seed: int = 0
-    """Seed of the episode."""
+    """Seed of the episode's random numbers."""
 
     def check(self, out: Path) -> None:
         """Complain about what cannot be filmed, before anything takes long."""
@@ -39,7 +37,7 @@ class Filming:
 
     def write(
         self,
-        console: Console,
+        console: "Console",
         episode: "Episode",
         names: tuple[str, ...],
         weights: Any,
@@ -47,6 +45,7 @@ class Filming:
     ) -> None:
         """Write the film, and print how long the episode was and what it earned."""
         from windvane import rendering
+        from windvane.progress import say
 
         make_folder(out.parent)
         frames = rendering.with_captions(episode.frames, _captions(episode, names, weights))
@@ -64,6 +63,8 @@ def amounts(names: tuple[str, ...], values: Any) -> str:
 
 def _captions(episode: "Episode", names: tuple[str, ...], weights: Any) -> "list[Caption]":
     """Weights, step and return so far, for every frame."""
+    import numpy as np
+
     from windvane.rendering import Caption
 
     totals = np.concatenate([np.zeros_like(episode.rewards[:1]), episode.rewards.cumsum(0)])

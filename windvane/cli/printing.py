@@ -1,9 +1,7 @@
-"""What commands print and write: tables of numbers that say their unit, help, and CSV files."""
+"""What commands print and write: tables of numbers that say their unit, and CSV files."""
 
 import csv
 import io
-import shutil
-import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -87,38 +85,6 @@ def _divide(headers: Sequence[str], cells: Sequence[int], width: int) -> list[ra
 def _width(columns: Sequence[int]) -> int:
     """Characters of a table's line: every column has a space on both sides and a border."""
     return sum(columns) + 3 * len(columns) + 1
-
-
-class WrappedHelp:
-    """Standard output, but for long lines of help, which are wrapped to the terminal.
-
-    tyro wraps what it prints in boxes, and prints usage and descriptions as they are.
-    """
-
-    def __init__(self, stream: Any):
-        """Write to `stream`."""
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write `text`, wrapped."""
-        width = shutil.get_terminal_size().columns
-        self._stream.write("\n".join(_wrap(line, width) for line in text.split("\n")))
-        return len(text)
-
-
-def _wrap(line: str, width: int) -> str:
-    usage = "usage:" in line[:16]  # behind the code for bold, on a terminal
-    if len(line) <= width or not (usage or line[0].isalpha()):
-        return line
-    indent = "    " if usage else ""
-    if max(map(len, line.split())) > width - len(indent):  # the names of all commands
-        line = line.replace(",", ", ")
-    return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:

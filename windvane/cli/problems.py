@@ -7,22 +7,20 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
-from rich.console import Console
-from rich.table import Table
-
 from windvane.cli.filming import Filming
-from windvane.cli.printing import write_csv
+from windvane.cli.options import POSITIONAL
+from windvane.cli.training import Examples
 from windvane.errors import InputError
 from windvane.files import make_folder
-from windvane.progress import progress_display, say
-from windvane.weights import parse_weights
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from windvane.envs.environment import Environment
     from windvane.oracle import CoverageSet
 
-Problem = Annotated[Literal["minecart", "dst"], tyro.conf.Positional]
+Problem = Annotated[Literal["minecart", "dst"], POSITIONAL]
 
 OWNERS = dict.fromkeys(("config", "deterministic", "frame_skip"), "minecart") | {"map": "dst"}
 """Options of an instance that one problem alone has."""
@@ -30,19 +28,19 @@ OWNERS = dict.fromkeys(("config", "deterministic", "frame_skip"), "minecart") | 
 
 @dataclass(frozen=True)
 class Instance:
-    """Which instance of the problem."""
+    """The instance of the problem."""
 
     config: Path | None = None
-    """Minecart only: a JSON file with mines, ores and capacity; None for the paper's instance."""
+    """File in JSON with mines, ores and capacity, for minecart alone. Default: the paper's."""
     deterministic: bool = False
-    """Minecart only: every mine yields exactly its mean."""
+    """Every mine yields exactly its mean, for minecart alone."""
     frame_skip: int | None = None
-    """Minecart only: frames per action; None for 4."""
+    """Frames per action, for minecart alone. Default: 4."""
     map: str | None = None
-    """Deep Sea Treasure only: paper, convex, concave, or a text file; None for paper.
-    A file has one row of numbers per line: 0 is sea, above 0 a treasure, below 0 sea floor."""
+    """Map, for dst alone: dcrac, tenths, convex, concave, or a text file with a row of numbers per
+    line, where 0 is sea, a number above 0 a treasure, and one below 0 sea floor. Default: dcrac."""
     time_limit: int | None = None
-    """Steps after which an episode is truncated; None for 1000 (minecart) or 100 (dst)."""
+    """Steps after which an episode is truncated. Default: 1000 for minecart, 100 for dst."""
 
     def build(self, problem: str) -> "Environment":
         """The environment."""
@@ -62,30 +60,38 @@ class Instance:
 
 @dataclass(frozen=True)
 class Oracle:
-    """Print the coverage set of a problem and plot which behaviour is optimal for which weights.
+    """Print and plot which behaviour is optimal for which weights.
 
-    The search takes a few minutes for a new instance of Minecart. Its result is cached, and an
-    interrupted search can be resumed. All values are discounted and unscaled.
+    It prints the coverage set: the values of every policy that some weights make optimal,
+    discounted and unscaled. Those of the paper's instances come with the package. For another
+    instance of Minecart the search takes a few minutes. Its result is cached, and an interrupted
+    search can be resumed.
     """
 
     problem: Problem
-    """The problem."""
-    instance: tyro.conf.OmitArgPrefixes[Instance]
+    """The problem; dst is Deep Sea Treasure."""
+    instance: Instance
     gamma: float | None = None
-    """Discount factor; None for the paper's, 0.98 (minecart) or 0.95 (dst)."""
+    """Discount factor. Default: the paper's, 0.98 for minecart and 0.95 for dst."""
     out: Path = Path("out")
-    """Folder for the figures and the coverage set as CSV."""
+    """Folder for the plots and the coverage set as CSV."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane oracle dst", "Deep Sea Treasure, in a few seconds"),
+        ("windvane oracle minecart --out out/minecart", "Minecart, as it comes with the package"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Solve, print, draw."""
         from windvane import oracle, plots
         from windvane.machine import use_compilation_cache
+        from windvane.progress import progress_display, say
 
         env = self.instance.build(self.problem)
         gamma = discount(self.problem, self.gamma)
         make_folder(self.out)
         use_compilation_cache()
-        with progress_display(console) as progress:
+        with progress_display(console, oracle.SEARCHING) as progress:
             coverage = oracle.coverage_set(env, gamma, progress)
         console.print(_coverage_table(env, coverage))
         for what, error in coverage.errors.items():
@@ -106,22 +112,30 @@ class Render:
     """Film one episode of a problem: an animated GIF, or a PNG strip of frames."""
 
     problem: Problem
-    """The problem."""
-    instance: tyro.conf.OmitArgPrefixes[Instance]
-    filming: tyro.conf.OmitArgPrefixes[Filming]
+    """The problem; dst is Deep Sea Treasure."""
+    instance: Instance
+    filming: Filming
     weights: str | None = None
-    """Weights, such as 0.6,0.2,0.2, of the optimal policy to film; None for random actions."""
+    """Weights, such as 0.6,0.2,0.2, whose optimal policy is filmed. Default: random actions."""
     gamma: float | None = None
-    """Discount factor of the optimal policy; None for the paper's."""
+    """Discount factor of the optimal policy. Default: the paper's, 0.98 for minecart and 0.95 for
+    dst."""
     out: Path = Path("out/episode.gif")
-    """File to write, .gif or .png."""
+    """File of the film, .gif or .png."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane render minecart --weights 0.6,0.2,0.2", "the optimal trip for these weights"),
+        ("windvane render dst --out out/dst.png", "random actions, as a strip of frames"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Play and draw."""
         import jax
 
         from windvane import oracle, rendering
         from windvane.machine import use_compilation_cache
+        from windvane.progress import progress_display, say
+        from windvane.weights import parse_weights
 
         self.filming.check(self.out)
         env = self.instance.build(self.problem)
@@ -131,7 +145,7 @@ class Render:
         plan, weights = rendering.RandomPlan(env.num_actions, plan_key), None
         if self.weights is not None:
             weights = parse_weights(self.weights, env.num_objectives)
-            with progress_display(console) as progress:
+            with progress_display(console, oracle.SEARCHING) as progress:
                 coverage = oracle.coverage_set(env, gamma, progress)
             best = int(coverage.best(weights))
             plan = coverage.plan(best)
@@ -150,7 +164,9 @@ def discount(problem: str, gamma: float | None) -> float:
     return oracle.check_gamma(TrainConfig.for_env(problem).gamma if gamma is None else gamma)
 
 
-def _coverage_table(env: "Environment", coverage: "CoverageSet") -> Table:
+def _coverage_table(env: "Environment", coverage: "CoverageSet") -> "Table":
+    from rich.table import Table
+
     title = f"Coverage set, discounted by {coverage.gamma:g}, rewards times 1"
     table = Table(title=title, title_justify="left")
     table.add_column("", justify="right")
@@ -165,6 +181,8 @@ def _coverage_table(env: "Environment", coverage: "CoverageSet") -> Table:
 
 
 def _write_csv(env: "Environment", coverage: "CoverageSet", path: Path) -> Path:
+    from windvane.cli.printing import write_csv
+
     rows = [
         [*(f"{v:.6f}" for v in value), behaviour]
         for value, behaviour in zip(coverage.values, coverage.behaviours, strict=True)

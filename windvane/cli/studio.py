@@ -5,10 +5,13 @@ What may not live here: anything a library user would want; this file parses and
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import tyro
-from rich.console import Console
+from windvane.cli.options import POSITIONAL
+from windvane.cli.training import Examples
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True)
@@ -16,21 +19,29 @@ class Studio:
     """Open a page in the browser: drag the weights, and watch trained policies follow.
 
     It offers the policies and runs found under a folder, also those still in training; without a
-    folder, policies that come with the package. Ctrl-C stops it.
+    folder, policies that come with the package. Ctrl-C stops it. It needs the extra
+    windvane[studio].
     """
 
-    folder: Annotated[Path | None, tyro.conf.Positional] = None
-    """Folder with trained runs, at any depth; None for the policies that come with the package."""
+    folder: Annotated[Path | None, POSITIONAL] = None
+    """Folder with trained runs, at any depth. Default: the policies that come with the package."""
     host: str = "127.0.0.1"
-    """Address to listen on. Only this machine reaches 127.0.0.1; others reach 0.0.0.0."""
+    """Address to listen on. 127.0.0.1 is reached from this machine alone, 0.0.0.0 from others,
+    too."""
     port: int | None = None
-    """Port to listen on; None for the first free one from 8321 on."""
+    """Port to listen on. Default: the first free one from 8321 on."""
     browser: bool = True
-    """Open the page in a browser."""
+    """Open the page in a browser; without it, only the address is printed."""
     trust: bool = False
-    """Import whatever run folders name, such as your own environments. Importing runs code."""
+    """Import whatever the run folders name, such as your own environment. Importing runs code: say
+    so only of folders that you trust."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane studio", "policies that come with the package"),
+        ("windvane studio out --no-browser", "every run under out; print the address alone"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Serve until Ctrl-C."""
         from windvane.studio import serve
 

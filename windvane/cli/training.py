@@ -5,18 +5,12 @@ What may not live here: anything a library user would want; this file parses, ca
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
-import tyro
-from rich.console import Console
-
-from windvane.cli.printing import mean, number, print_table, unit
+from windvane.cli.options import POSITIONAL, OneOf
 from windvane.errors import InputError
 from windvane.learning.hyperparameters import Hyperparameters
-from windvane.progress import say
 from windvane.registry import Arguments
-from windvane.training.config import TrainConfig, with_preset_args
 from windvane.training.presets import PRESETS, preset_for
 from windvane.training.settings import (
     HostSettings,
@@ -24,67 +18,81 @@ from windvane.training.settings import (
     ParallelSettings,
     ReplaySettings,
     RunSettings,
+    Settings,
     Task,
 )
 
 if TYPE_CHECKING:
-    from windvane.runs.result import Result
+    from rich.console import Console
 
-Folder = Annotated[Path, tyro.conf.Positional]
-Preset = Annotated[
-    str | None,
-    tyro.conf.arg(
-        help=f"Preset that sets the defaults shown here: {', '.join(PRESETS)}. None for the one "
-        "that suits --env and --agent.",
-    ),
-]
-PartArguments = Annotated[
-    tuple[str, ...],
-    tyro.conf.arg(
-        metavar="[NAME=VALUE ...]",
-        help_behavior_hint=lambda default: f"(default: {default or 'none'})",
-    ),
-]
+    from windvane.runs.result import Result
+    from windvane.training.config import TrainConfig
+
+Folder = Annotated[Path, POSITIONAL]
+Examples = ClassVar[tuple[tuple[str, str], ...]]
+"""Command lines, and what each does."""
 
 
 @dataclass(frozen=True)
 class TaskOptions(Task):
-    """What is trained on what, how often and for how long."""
+    """Environment, agent, replay and weights.
 
-    env_args: PartArguments = ()
+    The fields of `Task`, as a command line takes them.
+    """
+
+    env: Annotated[str, OneOf("windvane.envs:ENVS")] = "minecart"
+    """Environment to train on: a name, mo:ID of MO-Gymnasium, any Gymnasium id, or module:factory
+    for your own."""
+    env_args: tuple[str, ...] = ()
     """Arguments of the environment, such as map=concave for dst."""
-    agent_args: PartArguments = ()
+    agent: Annotated[str, OneOf("windvane.agents:AGENTS")] = "cn"
+    """Agent that learns: a name, or module:factory for your own."""
+    agent_args: tuple[str, ...] = ()
     """Arguments of the agent, such as kappa=0.02 for mn."""
-    replay_args: PartArguments = ()
+    replay: Annotated[str, OneOf("windvane.replay:REPLAYS")] = "der"
+    """Replay rule, which says what the replay buffer keeps: a name, or module:factory for your own.
+    Agents without a replay buffer, such as pqn, take none."""
+    replay_args: tuple[str, ...] = ()
     """Arguments of the replay rule, such as trajectories=500 for der."""
-    schedule: tuple[str, ...] = ("sparse",)
-    """How weights change: sparse, regular, random, chosen, live:FILE, module:factory, or 0.3,0.7.
-    random draws new weights for every episode; chosen leaves them to an agent such as gpi-ls.
-    0.3,0.7 are fixed weights.
-    live:FILE takes the weights from a watched file.
-    With several schedules, every seed is trained with each of them."""
-    schedule_args: PartArguments = ()
-    """Arguments of the schedule, such as every=N: steps for sparse, episodes for regular."""
+    schedule: Annotated[tuple[str, ...], OneOf("windvane.schedule_registry:SCHEDULES")] = (
+        "sparse",
+    )
+    """How the weights change during training: a name, fixed weights such as 0.3,0.7, live:FILE for
+    weights from a watched file, or module:factory for your own. With several, every seed is trained
+    with each."""
+    schedule_args: tuple[str, ...] = ()
+    """Arguments of the schedule, such as every=1000: steps for sparse, episodes for regular."""
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train an agent: one run or many in parallel, interruptible and resumable.
+    """Train an agent: one run, or many at once.
 
     Ctrl-C writes a checkpoint and stops. `windvane resume` continues from the last checkpoint, also
     after a crash, to the same result.
     """
 
-    task: tyro.conf.OmitArgPrefixes[TaskOptions]
-    learning: tyro.conf.OmitArgPrefixes[Hyperparameters]
-    network: tyro.conf.OmitArgPrefixes[NetworkSettings]
-    replay_buffer: tyro.conf.OmitArgPrefixes[ReplaySettings]
-    parallel: tyro.conf.OmitArgPrefixes[ParallelSettings]
-    gymnasium: tyro.conf.OmitArgPrefixes[HostSettings]
-    running: tyro.conf.OmitArgPrefixes[RunSettings]
-    preset: Preset = None
+    task: TaskOptions
+    learning: Hyperparameters
+    network: NetworkSettings
+    replay_buffer: ReplaySettings
+    parallel: ParallelSettings
+    gymnasium: HostSettings
+    running: RunSettings
+    preset: Annotated[str | None, OneOf("windvane.training.presets:SUMMARIES")] = None
+    """Settings to start from; the defaults shown here are its own. Default: the preset that suits
+    --env and --agent."""
     out: Path = Path("out/train")
     """Folder for the records, the checkpoints and, in the end, the policies."""
+
+    examples: Examples = (
+        ("windvane train --preset quick-dst --out out/quick", "a minute or two on any computer"),
+        ("windvane train --env mo:four-room-v0 --seeds 3 --out out/three-rooms",
+         "three runs on an environment of MO-Gymnasium"),
+    )  # fmt: skip
+    everyday: ClassVar[tuple[str, ...]] = (
+        "preset", "env", "agent", "schedule", "steps", "seeds", "evaluate_every", "out",
+    )  # fmt: skip
 
     @staticmethod
     def defaults(arguments: list[str]) -> "Train":
@@ -94,12 +102,16 @@ class Train:
         )
         if preset not in PRESETS:
             preset = preset_for(env or "minecart", agent)
-        config = TrainConfig.preset(preset, **_sizes(_value_of(arguments, "--start-from")))
-        return Train(*(_options(group, config) for group in _GROUPS))
+        # Not a TrainConfig: help is shown without importing what trains.
+        settings = {field.name: field.default for field in fields(Settings)} | PRESETS[preset]
+        settings |= _sizes(_value_of(arguments, "--start-from"))
+        return Train(*(_options(group, settings) for group in _GROUPS))
 
     @property
-    def config(self) -> TrainConfig:
+    def config(self) -> "TrainConfig":
         """The settings, checked."""
+        from windvane.training.config import TrainConfig, with_preset_args
+
         if self.preset is not None:
             TrainConfig.preset(self.preset)
         groups = (getattr(self, field.name) for field in fields(self)[: len(_GROUPS)])
@@ -107,7 +119,7 @@ class Train:
         preset = self.preset or preset_for(self.task.env, self.task.agent)
         return TrainConfig(**with_preset_args(preset, settings))
 
-    def run(self, console: Console) -> None:
+    def run(self, console: "Console") -> None:
         """Train and print the outcome."""
         from windvane.runs.runner import train
 
@@ -123,18 +135,20 @@ _GROUPS = (
 
 @dataclass(frozen=True)
 class Trust:
-    """Which names in a run folder may be imported.
+    """Code of your own that the run folder names.
 
     Importing runs code. A name that is neither Windvane's nor MO-Gymnasium's is imported only if it
     is given again, or with --trust.
     """
 
     trust: bool = False
-    """Import whatever the run folder names."""
+    """Import whatever the run folder names, such as your own environment. Importing runs code: say
+    so only of folders that you trust. Default: off."""
     env: str | None = None
-    """The environment's name, given again to allow its import."""
+    """Name of the environment, given again to allow its import. Default: only names of Windvane
+    and MO-Gymnasium are imported."""
     agent: str | None = None
-    """The agent's name, given again to allow its import."""
+    """Name of the agent, given again to allow its import. Default: as with --env."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -144,16 +158,15 @@ class Trust:
 
 @dataclass(frozen=True)
 class TrustAll(Trust):
-    """Which names in a run folder may be imported.
+    """Code of your own that the run folder names.
 
-    Importing runs code. A name that is neither Windvane's nor MO-Gymnasium's is imported only if it
-    is given again, or with --trust.
+    As in `Trust`, for what is needed to train.
     """
 
     replay: str | None = None
-    """The replay rule's name, given again to allow its import."""
+    """Name of the replay rule, given again to allow its import. Default: as with --env."""
     schedule: str | None = None
-    """The schedule's name, given again to allow its import."""
+    """Name of the schedule, given again to allow its import. Default: as with --env."""
 
 
 @dataclass(frozen=True)
@@ -166,11 +179,20 @@ class Resume:
 
     folder: Folder
     """Folder of the training."""
-    trust: tyro.conf.OmitArgPrefixes[TrustAll]
+    trust: TrustAll
     start_from: str | None = None
-    """Where the policy is now that the runs start with, if there is no checkpoint yet."""
+    """File of the policy that the runs start with, if it was moved before the first checkpoint.
+    Default: where it was."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane resume out/cn", "continue where it stopped; a finished training is only read"),
+        (
+            "windvane resume out/rooms --trust",
+            "import what the folder names, too, such as your own environment",
+        ),
+    )
+
+    def run(self, console: "Console") -> None:
         """Resume and print the outcome."""
         from windvane.runs.runner import resume
 
@@ -178,8 +200,13 @@ class Resume:
         print_result(console, resume(self.folder, console=console, start_from=start, **given))
 
 
-def print_result(console: Console, result: "Result") -> None:
+def print_result(console: "Console", result: "Result") -> None:
     """Print the regret of every run, or its utility where regret is not known."""
+    import numpy as np
+
+    from windvane.cli.printing import mean, number, print_table, unit
+    from windvane.progress import say
+
     config = result.config
     known = np.isfinite(result.regret.overall).any()
     name, means = ("regret", result.regret) if known else ("utility", result.utility)
@@ -196,26 +223,29 @@ def print_result(console: Console, result: "Result") -> None:
     for sentence in result.sentences:
         say(console, sentence)
     if result.folder is not None:
-        say(console, f"written: {result.folder}")
+        say(console, f"written: {result.folder}; judge it with: windvane evaluate {result.folder}")
 
 
-def _options(group: type, config: TrainConfig) -> Any:
+def _options(group: type, settings: dict[str, Any]) -> Any:
     """A group of settings as the command line takes them."""
-    values = {field.name: getattr(config, field.name) for field in fields(group)}
+    values = {field.name: settings[field.name] for field in fields(group)}
     for name, value in values.items():
-        if isinstance(value, Arguments):
-            values[name] = value.to_texts()
+        if name.endswith("_args"):
+            values[name] = Arguments(value).to_texts()
     if "schedule" in values:
-        values["schedule"] = config.schedules
+        schedule = values["schedule"]
+        values["schedule"] = (schedule,) if isinstance(schedule, str) else schedule
     return group(**values)
 
 
 def _sizes(start_from: str) -> dict[str, Any]:
     """Sizes of the network of a policy; one that cannot be read is refused by training itself."""
+    if not start_from:
+        return {}
     from windvane.runs.starting import architecture_of, open_start
 
     try:
-        return architecture_of(open_start(start_from)) if start_from else {}
+        return architecture_of(open_start(start_from))
     except InputError:
         return {}
 

@@ -4,7 +4,8 @@ A learner's random draws depend on its own key and on the step alone, so chunk b
 parallel runs change nothing. Drivers (`windvane.training`) connect it to a world.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 import equinox as eqx
@@ -347,3 +348,19 @@ def reset_key(key: Key[Array, ""]) -> Key[Array, ""]:
 def weights_key(key: Key[Array, ""]) -> Key[Array, ""]:
     """The key that a run's schedule is asked with."""
     return init_key(key, 3)
+
+
+def _flatten(values: Hyperparameters) -> tuple[tuple[Any, ...], None]:
+    return tuple(getattr(values, field.name) for field in fields(Hyperparameters)), None
+
+
+def _unflatten(_: None, leaves: Iterable[Any]) -> Hyperparameters:
+    made = object.__new__(Hyperparameters)  # unchecked: a leaf may be anything for a while
+    for field, leaf in zip(fields(Hyperparameters), leaves, strict=True):
+        object.__setattr__(made, field.name, leaf)
+    return made
+
+
+# Not where the class is, which is read without JAX. A number may be an array, as in a sweep over
+# learning rates in one program.
+jax.tree_util.register_pytree_node(Hyperparameters, _flatten, _unflatten)

@@ -33,6 +33,12 @@ from windvane.oracle.regret import check_broadcast, check_vectors, scalarised_re
 from windvane.oracle.search_cache import SearchCache
 from windvane.weights import check_weights
 
+SEARCHING = (
+    "searching for what is optimal, which takes a few minutes for a new instance of Minecart; the "
+    "result is kept"
+)
+"""What to say before `coverage_set` first tells of its progress."""
+
 __all__ = [
     "ORACLES",
     "PARETO_FRONTS",

@@ -75,8 +75,10 @@ def run_means(
 
 @dataclass(frozen=True)
 class Result:
-    """A finished training; `failed` are the runs that diverged and stopped learning, from 0 on.
-    See `exploded` for those that diverged and went on.
+    """A finished training.
+
+    `failed` are the indices of runs that diverged and stopped learning; `exploded` those of runs
+    that diverged and kept learning.
     """
 
     config: TrainConfig
@@ -85,8 +87,8 @@ class Result:
     failed: tuple[int, ...]
     folder: Path | None = None
     content: Records | None = None
-    """What diverse buffers held in the end: one row per trajectory, with its run, whether it is in
-    the diverse half, and its discounted return."""
+    """What diverse replay buffers held in the end: one row per trajectory, with its run, whether it
+    is in the diverse half, and its discounted return."""
     evaluations: Records | None = None
     """Greedy evaluations during training: one row per evaluation and run."""
     best: tuple[Policy, ...] | None = None
@@ -135,10 +137,9 @@ class Result:
     def _diverged(self) -> str:
         names = self.config.run_names
         these = ", ".join(names[run] for run in self.failed)
-        others = len(names) - len(self.failed)
         return (
             f"{len(self.failed)} of {len(names)} runs diverged ({these}): their loss or gradient "
-            f"was not finite, and they stopped learning there; the other {others} continued"
+            "was not finite, and they stopped learning there; a lower learning rate often helps"
         )
 
     def _exploded(self, runs: tuple[int, ...]) -> str:

@@ -24,12 +24,14 @@ from windvane.evaluation import check_values, optimal_value_fn
 from windvane.files import file_lock, make_folder, path_exists, sweep
 from windvane.live import LiveWeights
 from windvane.machine import use_compilation_cache
+from windvane.oracle import SEARCHING
 from windvane.policy import given_again, trained_policy
 from windvane.progress import progress_display, say
 from windvane.registry import Arguments
 from windvane.replay.buffer import ReplayBuffer
 from windvane.runs import checkpoint, records
 from windvane.runs.checkpoint import Checkpoint, Part
+from windvane.runs.compiling import Compiling
 from windvane.runs.display import training_display
 from windvane.runs.folder import (
     CHECKPOINTS,
@@ -263,7 +265,8 @@ class _Run:
             writer = RecordWriter(self.folder, step, found.parts)
         self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
         status = StatusWriter(self.training, self.folder, writer.earlier())
-        with training_display(self.console, step, steps, len(seeds)) as show:
+        compiling = Compiling(self.training)
+        with training_display(self.console, step, steps, len(seeds), compiling) as show:
             saved_at = time.monotonic()
             for chunk in chunks(self.config):
                 if chunk.stop <= step:
@@ -361,7 +364,7 @@ class _Run:
         config, given = self.config, self.optimal
         if given is not None and not callable(given):
             given = check_values(given, self.training.spec.num_objectives)
-        with progress_display(self.console) as progress:
+        with progress_display(self.console, SEARCHING) as progress:
             return optimal_value_fn(
                 self.training.world, config.gamma, config.reward_scale, given, progress,
                 oracle=config.oracle,

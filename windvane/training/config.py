@@ -113,9 +113,9 @@ class TrainConfig(Settings):
     def _check_cycle(self) -> None:
         if (self.rollout > 0) != (self.replay == NONE):
             raise InputError(
-                f"an agent that learns from rollouts needs rollout, such as 32, and replay {NONE}; "
-                f"one with a replay buffer needs rollout 0: not rollout {self.rollout} with "
-                f"replay {self.replay}"
+                f"rollout {self.rollout} does not go with replay {self.replay}: agents that learn "
+                f"from rollouts, such as pqn, take a rollout such as 32 and replay {NONE}, and all "
+                "others rollout 0 and a replay rule"
             )
         interval, envs = self.update_interval, self.num_envs
         if not self.rollout and self.steps % interval:
@@ -124,8 +124,8 @@ class TrainConfig(Settings):
             )
         if not self.rollout and interval % envs and envs % interval:
             raise InputError(
-                f"of num_envs, {envs}, and update_interval, {interval}, one must be a multiple of "
-                "the other"
+                f"num_envs, {envs}, does not go with update_interval, {interval}: one must be a "
+                "multiple of the other"
             )
         if self.steps % self.cycle_steps:
             below = self.steps // self.cycle_steps * self.cycle_steps

@@ -155,6 +155,24 @@ PRESETS: dict[str, dict[str, Any]] = {
        "learning_rate": 1e-3, "layer_norm": True, "steps": 6 * 2**20, "epsilon_steps": 4_400_000},
 }  # fmt: skip
 
+SUMMARIES = {
+    "paper-minecart": "The paper's settings for Minecart, on pixels.",
+    "paper-dst": "The paper's settings for Deep Sea Treasure, on pixels.",
+    "quick-dst": "Deep Sea Treasure on features: a minute or two on any computer.",
+    "default": "The paper's agents in an environment that the paper does not have.",
+    "envelope": "Envelope Q-learning, with settings as in morl-baselines.",
+    "envelope-dst": "The same for Deep Sea Treasure.",
+    "gpi-ls": "GPI-LS, with settings as in morl-baselines.",
+    "gpi-ls-dst": "The same for Deep Sea Treasure.",
+    "fast": "A policy for every weight, on copies of any environment, without replay.",
+    "fast-minecart": "The same for Minecart: about 3 minutes on 2 cores.",
+    "fast-minecart-gpu": "The same with a larger network, for a GPU.",
+    "fast-minecart-pixels": "The same on pixels, for a GPU.",
+    "fast-dst": "A policy for every weight of Deep Sea Treasure.",
+    "fast-dst-pixels": "The same on pixels.",
+}
+"""What each preset is for, in one sentence."""
+
 
 def preset_for(env: str, agent: str | None = None) -> str:
     """The preset that settings for an environment and perhaps an agent start from, where the user

@@ -9,66 +9,64 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
-from rich.console import Console
-
+from windvane.cli.options import POSITIONAL, Also
+from windvane.cli.training import Examples, Folder
 from windvane.errors import InputError, require_positive_int
 from windvane.progress import say
 from windvane.training.settings import ObservationName
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from windvane.experiments.paper.grids import Grid
     from windvane.experiments.runs.reproduce import ReproduceResult
     from windvane.training.config import TrainConfig
-
-Name = Annotated[str, tyro.conf.Positional]
-Folder = Annotated[Path, tyro.conf.Positional]
-
 
 _ALL = ("*",)
 """Patterns of cells where none is given."""
 
 
-def _option(name: str, earlier: str) -> Any:
-    """An option that answers to an earlier spelling, too. Help texts begin with the alias."""
-    return tyro.conf.arg(name=earlier, aliases=[f"--{name}"])
-
-
 @dataclass(frozen=True)
 class Reproduce:
-    """Run the cells of the paper's tables: dst, minecart (Table 1), selection (SEL and EXP), naive.
+    """Train the cells of one of the paper's tables, each with many seeds.
 
     Completed runs are skipped, interrupted runs are resumed, and failed runs are listed at the end.
     Several processes may work on one folder; on a machine with several GPUs there is one process
     per GPU.
     """
 
-    grid: Name
-    """The tables: dst, minecart, selection or naive."""
-    cells: Annotated[tuple[str, ...], tyro.conf.arg(help_behavior_hint="(default: all)")] = _ALL
-    """Only the cells that match, such as cn-der-sparse or 'mo-*', in this order."""
+    grid: Annotated[str, POSITIONAL]
+    """The table: dst, minecart (Table 1), selection (SEL and EXP) or naive."""
+    cells: tuple[str, ...] = _ALL
+    """Cells to train, such as cn-der-sparse or 'mo-*', in this order. Default: all."""
     seeds: int = 10
     """Runs per cell, seeded 0, 1, 2 and so on."""
     steps: int | None = None
-    """Steps per run; None for the paper's."""
-    observation: ObservationName | None = None
-    """What the agents see; None for pixels, as in the paper."""
+    """Steps per run. Default: the paper's, 100_000 for dst and 1_000_000 for the others."""
     out: Path = Path("out/paper")
     """Folder of the results store."""
-    skip_completed: Annotated[Path | None, _option("skip-completed", "known")] = None
-    """Folder of another results store, or of summaries of one, such as results/paper.
-    The runs in it are skipped."""
-    max_parallel_runs: Annotated[int, _option("max-parallel-runs", "together")] = 20
-    """Most runs that are vmapped in one program."""
-    processes: int | None = None
-    """Processes that share the work; several may share a GPU. None for one per GPU, or one."""
-    cluster: str | None = None
-    """Address of a Ray cluster to run on, such as auto or ray://head:10001.
-    It needs the extra windvane[cluster], here and on every node."""
     list: bool = False
     """Only print which runs are completed and which are missing."""
+    observation: ObservationName | None = None
+    """What the agents see. Default: pixels, as in the paper."""
+    skip_completed: Annotated[Path | None, Also("--known")] = None
+    """Folder of another results store, or of summaries of one, such as results/paper, whose runs
+    are skipped. Default: none."""
+    max_parallel_runs: Annotated[int, Also("--together")] = 20
+    """Runs that are vmapped in one program, at most."""
+    processes: int | None = None
+    """Processes that share the work; several may share a GPU. Default: one per GPU, or one."""
+    cluster: str | None = None
+    """Address of a Ray cluster to run on, such as auto or ray://head:10001. It needs the extra
+    windvane[cluster], here and on every node. Default: this machine alone."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane reproduce dst --list", "which runs there are, and which are missing"),
+        ("windvane reproduce dst --cells cn-der-sparse --seeds 1 --steps 2000",
+         "one run of one cell, shortened, to see what it writes"),
+    )  # fmt: skip
+
+    def run(self, console: "Console") -> None:
         """Train what is missing, and print the result."""
         from windvane.experiments.paper.grids import Grid
         from windvane.experiments.runs.processes import spawn_processes, visible_gpus
@@ -119,7 +117,7 @@ class Reproduce:
         given = {"steps": self.steps, "observation": self.observation}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _reproduce(self, console: Console, grid: "Grid") -> "ReproduceResult":
+    def _reproduce(self, console: "Console", grid: "Grid") -> "ReproduceResult":
         settings = self._changes | {
             "seeds": self.seeds,
             "max_parallel_runs": self.max_parallel_runs,
@@ -140,14 +138,14 @@ class Reproduce:
         runs = grid.runs(self.seeds, **self._changes)
         return missing(runs, Store(self.out), completed_paths(self.skip_completed))
 
-    def _list(self, console: Console, grid: "Grid") -> None:
+    def _list(self, console: "Console", grid: "Grid") -> None:
         from windvane.experiments.runs.cells import cell_of
 
         missing = Counter(cell_of(run) for run in self._missing(grid))
         for cell in grid.cells:
             say(console, f"{cell!s:26} {self.seeds - missing[cell]} of {self.seeds} runs")
 
-    def _print_result(self, console: Console, result: "ReproduceResult") -> None:
+    def _print_result(self, console: "Console", result: "ReproduceResult") -> None:
         from windvane.experiments.runs.store import Store
 
         say(console, f"{result.trained} runs were trained, {result.skipped} were skipped")
@@ -168,6 +166,8 @@ class Reproduce:
 
 def _warn(diverged: Sequence[str], exploded: Sequence[str]) -> None:
     """Name runs that diverged where output that is put into a file leaves them visible."""
+    from rich.console import Console
+
     from windvane.experiments.runs.reproduce import about_diverged, about_exploded
 
     for names, about in ((diverged, about_diverged), (exploded, about_exploded)):
@@ -182,12 +182,17 @@ class Report:
     folder: Folder
     """Folder of a results store, or of summaries of one."""
     out: Path | None = None
-    """Folder for the report; None for report, in the store."""
-    summary: Annotated[Path | None, _option("summary", "digest")] = None
-    """Folder for summaries of the runs, a few numbers each and small enough to publish.
-    Summaries that are there already stay, unless they are of the same runs."""
+    """Folder for the report. Default: report, in the results store."""
+    summary: Annotated[Path | None, Also("--digest")] = None
+    """Folder for summaries of the runs, a few numbers each and small enough to publish. Summaries
+    that are there already stay, unless they are of the same runs. Default: none are written."""
 
-    def run(self, console: Console) -> None:
+    examples: Examples = (
+        ("windvane report out/paper", "the report goes to out/paper/report"),
+        ("windvane report out/paper --summary out/summary", "and summaries to share"),
+    )
+
+    def run(self, console: "Console") -> None:
         """Read, print and write."""
         from windvane.experiments.report.content import content_figures, copy_examples
         from windvane.experiments.report.report import print_report, write_report
