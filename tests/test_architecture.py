@@ -21,7 +21,7 @@ LAYERS = (
         "archives",
         "figure_style",
     },
-    {"policy_files", "kernels"},
+    {"policy_files", "kernels", "video"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},

@@ -269,7 +269,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Watch:
-    """Film one greedy episode of a trained policy: an animated GIF, or a PNG strip of frames.
+    """Film one greedy episode of a trained policy: a GIF, an MP4 or a PNG strip of frames.
 
     It is the first episode that `windvane evaluate` plays with the same seed.
     """
@@ -284,7 +284,7 @@ class Watch:
     run_seed: int | None = None
     """Seed of the run to film, the first if several share it; None for the first run."""
     out: Path = Path("out/watch.gif")
-    """File to write, .gif or .png."""
+    """File to write: .gif, .mp4 (which needs ffmpeg) or .png."""
 
     def run(self, console: Console) -> None:
         """Play, draw and print."""

@@ -103,7 +103,7 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Render:
-    """Film one episode of a problem: an animated GIF, or a PNG strip of frames."""
+    """Film one episode of a problem: a GIF, an MP4 or a PNG strip of frames."""
 
     problem: Problem
     """The problem."""
@@ -114,7 +114,7 @@ class Render:
     gamma: float | None = None
     """Discount factor of the optimal policy; None for the paper's."""
     out: Path = Path("out/episode.gif")
-    """File to write, .gif or .png."""
+    """File to write: .gif, .mp4 (which needs ffmpeg) or .png."""
 
     def run(self, console: Console) -> None:
         """Play and draw."""
