@@ -35,7 +35,7 @@ LAYERS = (
     {"evaluation", "fronts"},
     {"rendering", "plots"},
     {"runs"},
-    {"experiments", "studio"},
+    {"experiments", "studio", "doctor"},
     {"cli"},
     {"__main__"},
 )

@@ -5,6 +5,7 @@ and needs neither JAX nor the command line's packages. Importing the package als
 Gymnasium ids, where Gymnasium is installed.
 """
 
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,7 @@ def __dir__() -> list[str]:
 
 
 if find_spec("gymnasium"):
-    from windvane.registration import register as _register
+    with suppress(Exception):  # a broken one is no reason that nothing can say so
+        from windvane.registration import register as _register
 
-    _register()
+        _register()

@@ -74,6 +74,8 @@ def _main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["doctor"]:
+        return _doctor(arguments[1:])
     # Imported here, so that Ctrl-C during the import, of a second or two, is heard as at any time.
     import tyro
     from rich.console import Console
@@ -107,6 +109,22 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
+def _doctor(arguments: list[str]) -> int:
+    """The command that must work where packages are missing or broken: it imports none of them."""
+    from windvane.cli.doctor import Doctor, without_packages
+    from windvane.errors import InputError
+
+    try:
+        import tyro
+    except Exception:  # whatever a broken package does
+        try:
+            return without_packages(arguments)
+        except InputError as error:
+            print(f"windvane: {error}", file=sys.stderr)
+            return 2
+    return tyro.cli(Doctor, prog="windvane doctor", args=arguments).run()
+
+
 def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: Windvane's own as a sentence, without a line of its source."""
 
@@ -123,6 +141,7 @@ def _commands(arguments: list[str]) -> Any:
     """All commands; the defaults of `train` depend on the preset or environment asked for."""
     import tyro
 
+    from windvane.cli.doctor import Doctor
     from windvane.cli.evaluation import Compare, Evaluate, Front, Watch
     from windvane.cli.problems import Oracle, Render
     from windvane.cli.studio import Studio
@@ -136,7 +155,7 @@ def _commands(arguments: list[str]) -> Any:
         return Annotated[command, tyro.conf.subcommand(name, description=summary, **options)]
 
     commands = (
-        Resume, Evaluate, Front, Watch, Compare, Studio, Oracle, Render, Reproduce, Report,
+        Resume, Evaluate, Front, Watch, Compare, Studio, Oracle, Render, Reproduce, Report, Doctor,
     )  # fmt: skip
     train = entry(Train, default=Train.defaults(arguments))
     return functools.reduce(operator.or_, map(entry, commands), train)
