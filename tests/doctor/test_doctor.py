@@ -1,6 +1,7 @@
 """`windvane doctor`: what it finds, and that whatever is broken becomes a sentence."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -42,16 +43,24 @@ def install(folder: Path, *requirements: str, extras: tuple[str, ...] = ()) -> N
     (home / "METADATA").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
+def test_a_training_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "a training of 256 steps works" in " ".join(said.split())
+    assert said.endswith("all that Windvane needs works\n")
+
+
 def test_everything_works_here(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--json"]) == 0
+    assert main(["doctor", "--json", "--quick"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["windvane"] == __version__ == about()["windvane"]
     assert said["healthy"] is True
     found = {finding["topic"]: finding for finding in said["findings"]}
-    assert "a training of 256 steps works" in found["trial"]["text"]
+    assert "trial" not in found
     assert {"packages", "extra studio", "extra cuda", "devices", "machine"} <= set(found)
     assert found["packages"]["facts"].keys() >= {"jax", "equinox", "tyro"}
-    assert "14 required packages" in found["imports"]["text"] or "all " in found["imports"]["text"]
+    assert re.match(r"all \d\d required packages can be imported", found["imports"]["text"])
 
 
 def test_extras_are_those_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
