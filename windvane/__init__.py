@@ -5,7 +5,6 @@ and needs neither JAX nor the command line's packages. Importing the package als
 Gymnasium ids, where Gymnasium is installed.
 """
 
-from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -121,7 +120,6 @@ def __dir__() -> list[str]:
 
 
 if find_spec("gymnasium"):
-    with suppress(Exception):  # a broken one is no reason that nothing can say so
-        from windvane.registration import register as _register
+    from windvane.registration import register as _register
 
-        _register()
+    _register()
