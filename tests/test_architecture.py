@@ -9,7 +9,7 @@ ROOT = Path(windvane.__file__).parent
 
 LAYERS = (
     {"version"},
-    {"errors"},
+    {"errors", "deprecation"},
     {
         "files",
         "machine",

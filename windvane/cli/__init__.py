@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+from windvane.deprecation import RenamedWarning
 from windvane.runs.stopping import INTERRUPTED, end_process, end_process_when_asked
 
 PACKAGE = Path(__file__).parents[1]
@@ -97,6 +98,7 @@ def _run(arguments: list[str]) -> int:
         )
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("always", RenamedWarning)
             warnings.showwarning = _in_one_line(warnings.showwarning)
             command.run(console)
     except InputError as error:
@@ -129,7 +131,8 @@ def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: Windvane's own as a sentence, without a line of its source."""
 
     def show(message: Warning, category: type[Warning], filename: str, *rest: Any) -> None:
-        if category is UserWarning and Path(filename).is_relative_to(PACKAGE):
+        own = category is UserWarning and Path(filename).is_relative_to(PACKAGE)
+        if own or category is RenamedWarning:
             print(f"windvane: {' '.join(str(message).split())}", file=sys.stderr)
         else:
             others(message, category, filename, *rest)

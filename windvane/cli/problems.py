@@ -48,6 +48,7 @@ class Instance:
         """The environment."""
         from windvane.envs import ENVS
 
+        self._warn_of_former_names()
         args: dict[str, Any] = {}
         for option in fields(self):
             value, owner = getattr(self, option.name), OWNERS.get(option.name, problem)
@@ -58,6 +59,13 @@ class Instance:
                 raise InputError(f"{flag} is for {owner} only, and the problem is {problem}")
             args[option.name] = value
         return ENVS.make(problem, args, "auto")
+
+    def _warn_of_former_names(self) -> None:
+        from windvane.deprecation import current_name
+        from windvane.envs.deep_sea_treasure import FORMER_NAMES
+
+        if self.map is not None:
+            current_name("map", self.map, FORMER_NAMES)
 
 
 @dataclass(frozen=True)
