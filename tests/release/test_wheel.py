@@ -20,8 +20,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 TINY = (
-    "train --env dst --observation features --agent pqn --replay none --schedule random --steps 256 "
-    "--rollout 16 --num-envs 4 --agent-args minibatches=2 --width 8 --depth 1 --chunk 128 --out out"
+    "train --env dst --observation features --agent pqn --replay none --schedule random "
+    "--steps 256 --rollout 16 --num-envs 4 --agent-args minibatches=2 --width 8 --depth 1 "
+    "--chunk 128 --out out"
 )
 
 
