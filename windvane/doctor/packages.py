@@ -51,7 +51,9 @@ def required_packages() -> Iterator[Finding]:
 def extras() -> Iterator[Finding]:
     """For each optional extra whether it is installed, and how to install it."""
     here = _here()
-    for extra in (here.metadata.get_all("Provides-Extra") or []) if here is not None else []:
+    if here is None:
+        return
+    for extra in here.metadata.get_all("Provides-Extra") or []:
         needed = _requirements(here, extra)
         lacking = sorted({what for one in needed for what in _lacking(one)})
         topic, names = f"extra {extra}", ", ".join(str(one.name) for one in needed)
@@ -107,7 +109,11 @@ def _requirements(found: Distribution, extra: str = "") -> list[Any]:
     for requirement in map(Requirement, found.requires or ()):
         marker = requirement.marker
         always = marker is None or marker.evaluate({"extra": ""})
-        if always != bool(extra) and (always or marker.evaluate({"extra": extra})):
+        if extra:
+            wanted = not always and marker is not None and marker.evaluate({"extra": extra})
+        else:
+            wanted = always
+        if wanted:
             needed.append(requirement)
     return needed
 
