@@ -244,4 +244,4 @@ def test_without_tyro(
     assert main(["doctor", "--quick"]) == 1
     assert "these are missing: no-such-tyro" in capsys.readouterr().out
     assert main(["doctor", "--fast"]) == 2
-    assert "unknown option '--fast'" in capsys.readouterr().err
+    assert "--fast" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from windvane.doctor import Finding, about, examine
 from windvane.errors import InputError
@@ -31,6 +31,11 @@ class Doctor:
     """Leave out the small training that is tried."""
     json: bool = False
     """Print JSON, for reports of bugs."""
+
+    examples: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("windvane doctor", "look at everything, and train for a moment"),
+        ("windvane doctor --json > doctor.json", "for a report of a bug"),
+    )
 
     def run(self, console: "Console | None" = None) -> int:
         """Look at everything; 0 if all that is needed works."""
