@@ -34,7 +34,7 @@ class Doctor:
 
     examples: ClassVar[tuple[tuple[str, str], ...]] = (
         ("windvane doctor", "look at everything, and train for a moment"),
-        ("windvane doctor --json > doctor.json", "for a report of a bug"),
+        ("windvane doctor --json", "for a report of a bug"),
     )
 
     def run(self, console: "Console | None" = None) -> int:
