@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart clean
+.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart dist clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -37,6 +37,7 @@ help:
 	@echo "make study-maps    how much of the results on DST hangs on the map, into results/dst-maps.md"
 	@echo "make study-quick   what the settings of quick-dst do, into results/training.md"
 	@echo "make study-minecart  what regrets on Minecart are made of, into results/minecart-study.md"
+	@echo "make dist    the wheel and the source archive of a release, into dist/; see RELEASING.md"
 	@echo "make lint    ruff alone; make format mends what it can"
 	@echo "make clean   remove $(VENV), $(BENCH), $(OUT) and caches"
 
@@ -178,6 +179,13 @@ study-quick: $(STAMP)
 
 study-minecart: $(STAMP)
 	$(BIN)/python -m scripts.study_minecart
+
+# What an earlier build left would end up in the wheel.
+dist: $(STAMP)
+	rm -rf build dist windvane.egg-info
+	$(BIN)/python -m build
+	rm -rf build windvane.egg-info
+	@ls -l dist
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

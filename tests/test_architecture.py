@@ -9,7 +9,7 @@ ROOT = Path(windvane.__file__).parent
 
 LAYERS = (
     {"version", "gymnasium_hook"},
-    {"errors"},
+    {"errors", "deprecation"},
     {
         "files",
         "machine",
@@ -22,7 +22,7 @@ LAYERS = (
         "figure_style",
     },
     {"schedule_registry"},
-    {"policy_files", "kernels"},
+    {"policy_files", "kernels", "video"},
     {"spec", "weights", "transition", "linear_support"},
     {"schedules"},
     {"live"},
@@ -36,7 +36,7 @@ LAYERS = (
     {"evaluation", "fronts"},
     {"rendering", "plots"},
     {"runs"},
-    {"experiments", "studio"},
+    {"experiments", "studio", "doctor"},
     {"cli"},
     {"__main__"},
 )

@@ -165,6 +165,29 @@ class Windows:
             raise PermissionError(errno.EACCES, "Permission denied")
 
 
+def test_replacing_a_file_that_is_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, replace, refused = tmp_path / "file", os.replace, []
+
+    def refuse_twice(old: Path, new: Path) -> None:
+        if len(refused) < 2:
+            refused.append(new)
+            raise PermissionError(errno.EACCES, "Access is denied", str(new))
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", refuse_twice)
+    monkeypatch.setattr(files, "_PATIENCE", (0.0, 0.0, 0.0))  # as on Windows
+    files.atomic_write(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new"
+    assert len(refused) == 2
+    monkeypatch.setattr(files, "_PATIENCE", ())
+    refused.clear()
+    with pytest.raises(InputError, match="Access is denied"):
+        files.atomic_write(path, lambda file: file.write(b"newer"))
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
 def test_locks_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = Windows()
     monkeypatch.setattr(files, "fcntl", None)

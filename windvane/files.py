@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +36,8 @@ MAX_TEXT = 16 * 2**20
 """Most bytes of a text file from outside."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a file system without locks."""
+_PATIENCE = (0.01, 0.03, 0.1, 0.3, 1.0) if os.name == "nt" else ()
+"""Seconds between attempts to replace a file: Windows refuses while another process reads it."""
 _LOCKED_BYTE = 2**30
 """What Windows locks nobody else can read, so it locks a byte far behind the end of the file."""
 
@@ -82,7 +85,14 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object]) -> bool:
 
 def move(temporary: Path, path: Path) -> None:
     """Rename a file, for good."""
-    os.replace(temporary, path)
+    for seconds in _PATIENCE:
+        try:
+            os.replace(temporary, path)
+            break
+        except PermissionError:
+            time.sleep(seconds)
+    else:
+        os.replace(temporary, path)
     _flush_folder(path.parent)
 
 

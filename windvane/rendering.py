@@ -1,4 +1,4 @@
-"""Films of episodes: play a plan or a policy, draw every state, write a GIF or a strip of frames.
+"""Films of episodes: play a plan or a policy, draw every state, write a GIF, an MP4 or a strip.
 
 What may not live here: what a particular environment looks like.
 """
@@ -22,9 +22,10 @@ from windvane.evaluation import MAX_STEPS, episode_key, episode_seed
 from windvane.files import atomic_write
 from windvane.policy import Policy
 from windvane.registry import Arguments
+from windvane.video import require_ffmpeg, write_mp4
 from windvane.weights import check_weights
 
-ENDINGS = (".gif", ".png")
+ENDINGS = (".gif", ".mp4", ".png")
 STRIP_COLUMNS = 8
 CAPTION_WIDTH = 200
 """Least width of a picture with a caption, in pixels, where its letters are smallest."""
@@ -249,14 +250,23 @@ def _fitting(name: str, font: Any, width: int) -> str:
 
 def check_path(path: Path) -> Path:
     """Return `path` if pictures can be written to it."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"cannot write {str(path)!r}: the name must end in {' or '.join(ENDINGS)}")
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise InputError(
+            f"cannot write {str(path)!r}: the name must end in {', '.join(ENDINGS[:-1])} or "
+            f"{ENDINGS[-1]}"
+        )
+    if ending == ".mp4":
+        require_ffmpeg()
     return path
 
 
 def write(frames: np.ndarray, path: Path, fps: int) -> None:
     """Write frames as an animation or, to a PNG, side by side in rows."""
-    if check_path(path).suffix.lower() == ".gif":
+    ending = check_path(path).suffix.lower()
+    if ending == ".mp4":
+        return write_mp4(frames, path, fps)
+    if ending == ".gif":
         picture, *rest = (Image.fromarray(frame) for frame in frames)
         durations = [1000 // fps] * len(rest) + [1500]
         animated = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}

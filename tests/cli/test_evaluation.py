@@ -246,7 +246,7 @@ BAD = {
     "front {run} --reference=a,b": "--reference must be 2 numbers",
     "front {run} --out {file}": "cannot write",
     "watch {run} --weights 0.5,0.5 --run-seed 4": "--run-seed must be one of 3, 5, not 4",
-    "watch {run} --weights 0.5,0.5 --out a.mp4": "a.mp4",
+    "watch {run} --weights 0.5,0.5 --out a.avi": "a.avi",
     "watch {run} --weights 0.5,0.5 --fps 0": "--fps",
     "watch {run} --weights 0.5,0.5 --out {file}/a.gif": "cannot write",
 }

@@ -96,7 +96,7 @@ BAD = {
     "render minecart --weights 0.5,0.5": "3",
     "render minecart --weights 0.5,0.6,-0.1": "-0.1",
     "render minecart --weights a,b,c": "a,b,c",
-    "render dst --out film.mp4": "film.mp4",
+    "render dst --out film.avi": "film.avi': the name must end in .gif, .mp4 or .png",
     "render dst --size -3": "-3",
     "render dst --out {file}/film.gif": "cannot write",
 }

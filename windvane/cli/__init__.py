@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from windvane.cli import commands, pages, parsing
+from windvane.deprecation import RenamedWarning
 from windvane.errors import InputError, in_one_line
 from windvane.runs.stopping import INTERRUPTED, end_process, end_process_when_asked
 from windvane.version import __version__
@@ -61,8 +62,11 @@ def _run(arguments: list[str]) -> int:
             sys.stdout.flush()  # here, where a reader that went away is noticed
             return 0
         with warnings.catch_warnings():
+            warnings.simplefilter("always", RenamedWarning)
             warnings.showwarning = _in_one_line(warnings.showwarning)
             command = parse(arguments)
+            if arguments[0] == "doctor":  # which works where other packages do not
+                return command.run()
 
             from rich.console import Console
 
@@ -103,7 +107,8 @@ def _in_one_line(others: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: Windvane's own as a sentence, without a line of its source."""
 
     def show(message: Warning, category: type[Warning], filename: str, *rest: Any) -> None:
-        if category is UserWarning and Path(filename).is_relative_to(PACKAGE):
+        own = category is UserWarning and Path(filename).is_relative_to(PACKAGE)
+        if own or category is RenamedWarning:
             print(f"windvane: {' '.join(str(message).split())}", file=sys.stderr)
         else:
             others(message, category, filename, *rest)

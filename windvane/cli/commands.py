@@ -55,6 +55,9 @@ PURPOSES: dict[str, dict[str, Entry]] = {
         "reproduce": Entry("experiments:Reproduce", "Train the cells of the paper's tables."),
         "report": Entry("experiments:Report", "Print and plot them beside the paper's numbers."),
     },
+    "Help": {
+        "doctor": Entry("doctor:Doctor", "Say what works on this machine, and what does not."),
+    },
 }
 """All commands by purpose and name, in the order in which they are listed."""
 COMMANDS = {name: entry for entries in PURPOSES.values() for name, entry in entries.items()}
@@ -62,9 +65,9 @@ COMMANDS = {name: entry for entries in PURPOSES.values() for name, entry in entr
 
 FIRST = (
     ("windvane studio", "drag the weights in the browser, and watch a trained policy follow"),
-    ("windvane train --preset quick-dst --out out/quick", "train for a minute or two, anywhere"),
-    ("windvane evaluate out/quick", "how near the optimum it comes, over a grid of weights"),
-    ("windvane watch out/quick --weights 0.5,0.5", "a film of one episode"),
+    ("windvane train --preset fast-dst --out out/sea", "20 seconds: a policy for every weight"),
+    ("windvane evaluate out/sea", "how near the optimum it comes, over a grid of weights"),
+    ("windvane watch out/sea --weights 0.3,0.7", "a film of one episode"),
     ("windvane train --env mo:four-room-v0 --out out/rooms", "an environment of MO-Gymnasium"),
 )
 """What to type first, and what it does."""

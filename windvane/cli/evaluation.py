@@ -283,7 +283,7 @@ class Front:
 
 @dataclass(frozen=True)
 class Watch:
-    """Film one greedy episode of a trained policy: an animated GIF, or a PNG strip of frames.
+    """Film one greedy episode of a trained policy: a GIF, an MP4 or a PNG strip of frames.
 
     It is the first episode that `windvane evaluate` plays with the same seed.
     """
@@ -298,7 +298,7 @@ class Watch:
     run_seed: int | None = None
     """Seed of the run to film, the first if several share it. Default: the first run's."""
     out: Path = Path("out/watch.gif")
-    """File of the film, .gif or .png."""
+    """File of the film: .gif, .png, or .mp4, which needs ffmpeg."""
 
     examples: Examples = (
         ("windvane watch out/cn --weights 0.3,0.7", "writes out/watch.gif"),

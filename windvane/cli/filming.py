@@ -22,7 +22,7 @@ class Filming:
     steps: int = 100
     """Steps to show at most; the episode itself is played to its end."""
     fps: int = 6
-    """Frames per second of a GIF."""
+    """Frames per second of a .gif or .mp4."""
     seed: int = 0
     """Seed of the episode's random numbers."""
 

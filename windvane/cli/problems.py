@@ -46,6 +46,7 @@ class Instance:
         """The environment."""
         from windvane.envs import ENVS
 
+        self._warn_of_former_names()
         args: dict[str, Any] = {}
         for option in fields(self):
             value, owner = getattr(self, option.name), OWNERS.get(option.name, problem)
@@ -56,6 +57,13 @@ class Instance:
                 raise InputError(f"{flag} is for {owner} only, and the problem is {problem}")
             args[option.name] = value
         return ENVS.make(problem, args, "auto")
+
+    def _warn_of_former_names(self) -> None:
+        from windvane.deprecation import current_name
+        from windvane.envs.deep_sea_treasure import FORMER_NAMES
+
+        if self.map is not None:
+            current_name("map", self.map, FORMER_NAMES)
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Render:
-    """Film one episode of a problem: an animated GIF, or a PNG strip of frames."""
+    """Film one episode of a problem: a GIF, an MP4 or a PNG strip of frames."""
 
     problem: Problem
     """The problem; dst is Deep Sea Treasure."""
@@ -121,7 +129,7 @@ class Render:
     """Discount factor of the optimal policy. Default: the paper's, 0.98 for minecart and 0.95 for
     dst."""
     out: Path = Path("out/episode.gif")
-    """File of the film, .gif or .png."""
+    """File of the film: .gif, .png, or .mp4, which needs ffmpeg."""
 
     examples: Examples = (
         ("windvane render minecart --weights 0.6,0.2,0.2", "the optimal trip for these weights"),

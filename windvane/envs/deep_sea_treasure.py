@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int32, Key, UInt8
 from numpy.typing import ArrayLike
 
+from windvane.deprecation import Renamed, current_name
 from windvane.envs import deep_sea_treasure_drawing
 from windvane.envs.environment import (
     ObservationKind,
@@ -78,7 +79,7 @@ MAPS = {
 }  # fmt: skip
 """The known maps; `SOURCES` says where each is from. The figure of the paper's own map is lost."""
 
-FORMER_NAMES = {"paper": "dcrac"}
+FORMER_NAMES = {"paper": Renamed("dcrac", until="0.4")}
 """Names that maps had before; files may hold them."""
 
 _LOST = "The figure of the paper's own map is lost, so that it is not known to be the paper's."
@@ -203,7 +204,7 @@ class DeepSeaTreasure(PixelObservations[DeepSeaTreasureState], Renderable[DeepSe
 
 def read_map(name: str) -> "str | np.ndarray":
     """The name of a known map, or the table of numbers that a text file holds."""
-    name = FORMER_NAMES.get(name, name)
+    name = current_name("map", name, FORMER_NAMES, typed=False)
     if name in MAPS:
         return name
     path = Path(name)
@@ -226,14 +227,16 @@ def read_map(name: str) -> "str | np.ndarray":
 def source(args: Mapping[str, Any]) -> str:
     """Where the map of an environment with these arguments is from."""
     given = args.get("map", "dcrac")
-    name = FORMER_NAMES.get(given, given) if isinstance(given, str) else None
+    name = None
+    if isinstance(given, str):
+        name = current_name("map", given, FORMER_NAMES, typed=False)
     return f'The map "{name}" {SOURCES[name]}' if name in SOURCES else "The map is a custom one."
 
 
 def check_map(sea_map: str | ArrayLike) -> Float[np.ndarray, "rows columns"]:
     """Return the map as an array of numbers, or say what is wrong with it."""
     if isinstance(sea_map, str):
-        return MAPS[choose("map", FORMER_NAMES.get(sea_map, sea_map), tuple(MAPS))]
+        return MAPS[choose("map", current_name("map", sea_map, FORMER_NAMES), tuple(MAPS))]
     try:
         given = np.asarray(sea_map)
     except (TypeError, ValueError, RecursionError):

@@ -280,7 +280,7 @@ def _entry_of(key: str, policy: Policy) -> PolicyEntry:
 
 
 def _shipped(path: Path) -> PolicyEntry:
-    notes = json.loads((SHIPPED / "notes.json").read_text())
+    notes = json.loads((SHIPPED / "notes.json").read_text(encoding="utf-8"))
     about = notes.get(path.stem, {})
     return _read_entry(
         path.stem, about.get("name", path.stem), path, "shipped", None, about.get("note")

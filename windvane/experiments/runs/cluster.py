@@ -72,7 +72,7 @@ def train_job(config: dict[str, Any]) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory(prefix="windvane-") as folder:
         store = Store(make_folder(Path(folder)))
         run_job(Job(TrainConfig.from_json(config)), store)
-        return {str(path.relative_to(folder)): path.read_bytes() for path in store.files()}
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in store.files()}
 
 
 def _connect(address: str) -> Any:

@@ -42,7 +42,7 @@ def spawn_processes(arguments: Sequence[str], processes: int) -> None:
         stopped.append(number)
         for child in children:
             with suppress(ProcessLookupError):
-                child.send_signal(number)
+                _pass_on(child, number)
 
     before = {number: signal.signal(number, stop) for number in _stop_signals()}
     try:
@@ -60,6 +60,13 @@ def spawn_processes(arguments: Sequence[str], processes: int) -> None:
             f"{failed} of {processes} processes failed, as printed above; the same command trains "
             "what is missing"
         )
+
+
+def _pass_on(child: subprocess.Popen, number: int) -> None:
+    if os.name == "nt":  # which has no signals for other processes; a run folder survives a kill
+        child.terminate()
+    else:
+        child.send_signal(number)
 
 
 def _stop_signals() -> list[signal.Signals]:
