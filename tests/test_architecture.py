@@ -33,7 +33,7 @@ LAYERS = (
     {"training"},
     {"policy"},
     {"evaluation", "fronts"},
-    {"rendering", "plots"},
+    {"rendering", "plots", "tracking"},
     {"runs"},
     {"experiments", "studio"},
     {"cli"},

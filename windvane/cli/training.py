@@ -85,6 +85,8 @@ class Train:
     preset: Preset = None
     out: Path = Path("out/train")
     """Folder for the records, the checkpoints and, in the end, the policies."""
+    track: tuple[str, ...] = ()
+    """Trackers that get the curves: tensorboard, mlflow, wandb, or module:factory."""
 
     @staticmethod
     def defaults(arguments: list[str]) -> "Train":
@@ -111,7 +113,7 @@ class Train:
         """Train and print the outcome."""
         from windvane.runs.runner import train
 
-        print_result(console, train(self.config, out=self.out, console=console))
+        print_result(console, train(self.config, out=self.out, track=self.track, console=console))
 
 
 _GROUPS = (
@@ -169,13 +171,15 @@ class Resume:
     trust: tyro.conf.OmitArgPrefixes[TrustAll]
     start_from: str | None = None
     """Where the policy is now that the runs start with, if there is no checkpoint yet."""
+    track: tuple[str, ...] | None = None
+    """Trackers that get the curves; nothing after it for none. None for those it was begun with."""
 
     def run(self, console: Console) -> None:
         """Resume and print the outcome."""
         from windvane.runs.runner import resume
 
-        given, start = self.trust.given, self.start_from
-        print_result(console, resume(self.folder, console=console, start_from=start, **given))
+        given = {"start_from": self.start_from, "track": self.track, **self.trust.given}
+        print_result(console, resume(self.folder, console=console, **given))
 
 
 def print_result(console: Console, result: "Result") -> None:
