@@ -200,6 +200,8 @@ def resume(
 
 def _run_tracked(run: "_Run", folder: Path, track: tuple[str, ...] | None, trust: bool) -> Result:
     """Train to the end with trackers, which are callbacks; None for those that the folder names."""
+    if track == ():
+        return run.run()
     owner = load_owner(folder)
     state = TrackingState.read(folder, owner.run_id)
     if track is None:

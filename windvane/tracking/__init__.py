@@ -39,7 +39,9 @@ def check_trackers(given: Any) -> tuple[str, ...]:
         raise InputError(f"trackers must differ from one another, not {shown(list(names))}")
     for name in names:
         if is_import_path(name):
-            load(name)
+            factory = load(name)
+            if not callable(factory):
+                raise InputError(f"{name} must be something to call, not {shown(factory)}")
         elif name not in TRACKERS:
             raise InputError(f"a tracker must be given by name, not as {shown(name)}")
         elif not all(_installed(package) for package in TRACKERS[name].about["packages"]):

@@ -15,7 +15,7 @@ from mlflow.exceptions import MlflowException
 
 from windvane.files import make_folder
 from windvane.tracking.points import Point
-from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker
+from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker, shown_place
 
 STORE = "mlflow.db"
 _ARTIFACTS = "mlflow-artifacts"
@@ -53,7 +53,10 @@ class MLflow(Tracker):
     @property
     def place(self) -> str:
         """The store, and how its page is opened."""
-        return f"{self._uri}; look at it with: mlflow ui --backend-store-uri {self._uri}"
+        uri = self._uri
+        if not is_tracking_uri_set():
+            uri = f"sqlite:///{shown_place(self.training.beside / STORE)}"
+        return f"{uri}; look at it with: mlflow ui --backend-store-uri {uri}"
 
     def log(self, points: Sequence[Point]) -> None:
         """Write metrics."""

@@ -5,11 +5,11 @@ Resuming needs it and nothing else does. Without the file, nothing is tracked fr
 
 import json
 import threading
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from windvane.errors import InputError, shown
+from windvane.errors import InputError, in_one_line, shown
 from windvane.files import atomic_write, faults_of, path_exists, read_json
 from windvane.tracking import TRACKERS
 
@@ -27,22 +27,14 @@ class TrackingState:
 
     @staticmethod
     def read(folder: Path, run_id: str | None) -> "TrackingState":
-        """What a folder holds; InputError if it is damaged."""
-        path = folder / FILE
-        if not path_exists(path):
+        """What a folder holds; nothing, with a warning, if that is damaged."""
+        try:
+            return TrackingState(folder, run_id, _read(folder / FILE, run_id))
+        except InputError as error:
+            warnings.warn(
+                f"no tracker goes on unless it is named again: {in_one_line(error)}", stacklevel=2
+            )
             return TrackingState(folder, run_id)
-        found = read_json(path)
-        with faults_of(path, "the file"):
-            if not isinstance(found, dict) or not isinstance(found.get("written"), dict):
-                raise InputError(f"it must say what trackers have written, not {shown(found)}")
-            if found.get("run_id") != run_id:
-                return TrackingState(folder, run_id)
-            written: dict[str, Any] = found["written"]
-            for name, step in written.items():
-                TRACKERS.check(name)
-                if type(step) is not int or step < 0:
-                    raise InputError(f"a step must be a whole number, not {shown(step)}")
-        return TrackingState(folder, run_id, written)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,3 +59,20 @@ class TrackingState:
             values = {"run_id": self._run_id, "written": self._written}
             text = json.dumps(values, indent=2) + "\n"
             atomic_write(self._folder / FILE, lambda file: file.write(text.encode()))
+
+
+def _read(path: Path, run_id: str | None) -> dict[str, int]:
+    if not path_exists(path):
+        return {}
+    found = read_json(path)
+    with faults_of(path, "the file"):
+        written = found.get("written") if isinstance(found, dict) else None
+        if not isinstance(written, dict):
+            raise InputError(f"it must say what trackers have written, not {shown(found)}")
+        if found.get("run_id") != run_id:  # left by another run
+            return {}
+        for name, step in written.items():
+            TRACKERS.check(name)
+            if type(step) is not int or step < 0:
+                raise InputError(f"a step must be a whole number, not {shown(step)}")
+    return written

@@ -13,7 +13,7 @@ from tensorboard.plugins.hparams import metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from windvane.tracking.points import Point
-from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker
+from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker, shown_place
 
 FOLDER = "tensorboard"
 _VERSION = "brain.Event:2"
@@ -43,7 +43,8 @@ class TensorBoard(Tracker):
     @property
     def place(self) -> str:
         """The folder of the event files; `--logdir` may be any folder above it."""
-        return f"{self._folder}; look at it with: tensorboard --logdir {self.training.folder}"
+        shown = shown_place(self._folder)
+        return f"{shown}; look at it with: tensorboard --logdir {shown.parent}"
 
     def log(self, points: Sequence[Point]) -> None:
         """Append scalars."""

@@ -12,10 +12,11 @@ from contextlib import suppress
 from windvane.errors import in_one_line
 from windvane.tracking.tracker import Tracker
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that a tracker may take for one thing before it counts as hung up."""
 LAST_PATIENCE = 10.0
 """The same when a training was interrupted, where somebody waits for it to end."""
+_A_WHILE = 3.0
 _LOOK = 0.02
 
 Job = Callable[[Tracker], object]
@@ -61,11 +62,19 @@ class TrackerThread:
             self.error = f"it has not answered for {patience:.0f} s"
         return self.error
 
-    def end(self, patience: float | None = None) -> str | None:
-        """Wait until all is done; why the tracker is off, or None if all went well."""
+    def end(
+        self, patience: float | None = None, told: Callable[[], object] = lambda: None
+    ) -> str | None:
+        """Wait until all is done, and say so if that takes a while; why the tracker is off, or None
+        if all went well.
+        """
         self._jobs.put(None)
+        began: float | None = time.monotonic()
         while self._thread.is_alive() and self.check(patience) is None:
             self._thread.join(_LOOK)
+            if began is not None and time.monotonic() - began > _A_WHILE:
+                told()
+                began = None
         return self.error
 
     def _work(self, prepare: Callable[[], object]) -> None:

@@ -55,6 +55,14 @@ class TrackedTraining:
         return f"{self.group}/{run.name}"
 
 
+def shown_place(path: Path) -> Path:
+    """A path as short as it can be shown: from the current folder, if it lies there."""
+    try:
+        return path.absolute().relative_to(Path.cwd())
+    except (OSError, ValueError):
+        return path
+
+
 class Tracker(ABC):
     """Writes what it is told. All is called in one thread, which is not that of the training.
 

@@ -80,11 +80,19 @@ class Tracking:
             if self._curves is not None:
                 thread.put(lambda tracker: tracker.close(self._finished))
         for thread in threads:
-            reason = thread.end(None if self._finished else LAST_PATIENCE)
+            reason = self._end(thread)
             if reason is not None:
                 _warn(thread.name, reason)
             elif thread.place is not None:
                 say(self._console, f"tracked: {thread.place}")
+
+    def _end(self, thread: TrackerThread) -> str | None:
+        if not self._finished:
+            return thread.end(LAST_PATIENCE)
+        try:
+            return thread.end(told=lambda: say(self._console, f"waiting for {thread.name}"))
+        except KeyboardInterrupt:  # all but this is done
+            return "it was not waited for"
 
     def _begin(self, resumed: int) -> None:
         for thread in self._threads:

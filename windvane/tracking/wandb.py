@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 # Before it is imported, as it reports its own errors over the network unless it is told not to.
 os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
@@ -10,7 +11,7 @@ import wandb
 
 from windvane.files import make_folder
 from windvane.tracking.points import Point
-from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker
+from windvane.tracking.tracker import TrackedRun, TrackedTraining, Tracker, shown_place
 
 OFFLINE = "offline"
 _PROJECT = "windvane"
@@ -38,8 +39,8 @@ class WeightsAndBiases(Tracker):
         if self._mode != OFFLINE:
             return first.url or f"Weights & Biases, in mode {self._mode}"
         # `.../wandb/offline-run-DATE-ID/files`
-        folder = os.path.dirname(os.path.dirname(first.dir))
-        return f"{folder}; send it with: wandb sync {os.path.join(folder, 'offline-run-*')}"
+        folder = shown_place(Path(first.dir).parents[1])
+        return f"{folder}; send it with: wandb sync {folder / 'offline-run-*'}"
 
     def log(self, points: Sequence[Point]) -> None:
         """Write rows of the history."""
