@@ -183,6 +183,14 @@ def test_one_that_fails_is_off_and_the_others_go_on(
     assert ("close", True) in fakes.SEEN
 
 
+def test_it_goes_on_where_warnings_are_errors(
+    finished: Result, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(small(), out=folder, track="tests.tracking.fakes:NeverBegun", progress=False)
+    assert "NeverBegun is off for the rest of this training" in capsys.readouterr().err
+    assert (folder / "summary.json").exists()
+
+
 def test_imports_that_fail_halfway_are_off(
     finished: Result, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

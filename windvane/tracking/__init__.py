@@ -14,15 +14,15 @@ _HOME = "windvane.tracking."
 
 TRACKERS = Registry("tracker", {
     "tensorboard": Entry(
-        "TensorBoard", f"{_HOME}tensorboard:TensorBoard", "Event files in the run folder.",
+        "TensorBoard", f"{_HOME}tensorboard_files:TensorBoard", "Event files in the run folder.",
         about={"packages": ("tensorboard",)},
     ),
     "mlflow": Entry(
-        "MLflow", f"{_HOME}mlflow:MLflow", "A database beside the run folder, or a server.",
+        "MLflow", f"{_HOME}mlflow_store:MLflow", "A database beside the run folder, or a server.",
         about={"packages": ("mlflow", "sqlalchemy", "alembic")},
     ),
     "wandb": Entry(
-        "Weights & Biases", f"{_HOME}wandb:WeightsAndBiases", "Offline, beside the run folder.",
+        "Weights & Biases", f"{_HOME}wandb_runs:WeightsAndBiases", "Beside the run folder.",
         about={"packages": ("wandb",)},
     ),
 })  # fmt: skip

@@ -4,6 +4,7 @@ A tracker that fails is off for the rest of the training, with one warning; noth
 """
 
 import json
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -152,7 +153,8 @@ def _factory(name: str) -> Any:
 
 
 def _warn(name: str, reason: str) -> None:
-    warnings.warn(
-        f"the tracker {name} is off for the rest of this training, which goes on: {reason}",
-        stacklevel=2,
-    )
+    text = f"the tracker {name} is off for the rest of this training, which goes on: {reason}"
+    try:
+        warnings.warn(text, stacklevel=2)
+    except UserWarning:  # a program may make errors of warnings, and this must not be one
+        print(f"windvane: {text}", file=sys.stderr)

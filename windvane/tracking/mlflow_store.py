@@ -9,9 +9,13 @@ from typing import Any
 # Before MLflow is imported, which reports over the network how it is used unless it is told not to.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
-from mlflow import MlflowClient, get_tracking_uri, is_tracking_uri_set
-from mlflow.entities import Metric, Param
-from mlflow.exceptions import MlflowException
+from mlflow import (  # type: ignore[import-not-found]
+    MlflowClient,
+    get_tracking_uri,
+    is_tracking_uri_set,
+)
+from mlflow.entities import Metric, Param  # type: ignore[import-not-found]
+from mlflow.exceptions import MlflowException  # type: ignore[import-not-found]
 
 from windvane.files import make_folder
 from windvane.tracking.points import Point
@@ -92,9 +96,9 @@ class MLflow(Tracker):
         if found is None:
             # Else it would be in the current folder, whichever that is.
             place = (self.training.beside / _ARTIFACTS).as_uri()
+            place = None if is_tracking_uri_set() else place
             try:
-                options = {} if is_tracking_uri_set() else {"artifact_location": place}
-                return self._client.create_experiment(name, **options)
+                return self._client.create_experiment(name, artifact_location=place)
             except MlflowException:  # another training has just created it
                 found = self._client.get_experiment_by_name(name)
                 if found is None:

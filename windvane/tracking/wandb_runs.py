@@ -7,7 +7,7 @@ from pathlib import Path
 # Before it is imported, as it reports its own errors over the network unless it is told not to.
 os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
-import wandb
+import wandb  # type: ignore[import-not-found]
 
 from windvane.files import make_folder
 from windvane.tracking.points import Point
@@ -50,7 +50,7 @@ class WeightsAndBiases(Tracker):
     def finish(self, numbers: Sequence[Mapping[str, float]]) -> None:
         """Write the final numbers into the summary."""
         for run, values in zip(self._runs, numbers, strict=True):
-            run.summary.update(values)
+            run.summary.update(dict(values))
 
     def close(self, finished: bool) -> None:
         """End all runs."""

@@ -1,5 +1,8 @@
 """TensorBoard: event files in the run folder, a folder per run, without TensorFlow or PyTorch."""
 
+# Classes of protocol buffers are made when their modules are imported, so no checker sees them.
+# pyright: reportAttributeAccessIssue=false
+
 import itertools
 import os
 import socket
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorboard.compat.proto import event_pb2, summary_pb2
-from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from windvane.tracking.points import Point
@@ -57,10 +60,8 @@ class TensorBoard(Tracker):
         """Append the final numbers, which the page of hyperparameters shows beside the settings."""
         for path, values in zip(self._paths, numbers, strict=True):
             end = plugin_data_pb2.SessionEndInfo(
-                status=plugin_data_pb2.SessionEndInfo.DESCRIPTOR.fields_by_name["status"]
-                .enum_type.values_by_name["STATUS_SUCCESS"].number,
-                end_time_secs=time.time(),
-            )  # fmt: skip
+                status=api_pb2.STATUS_SUCCESS, end_time_secs=time.time()
+            )
             summaries = (
                 _scalars(values),
                 _hparams(metadata.SESSION_END_INFO_TAG, session_end_info=end),
