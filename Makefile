@@ -83,7 +83,7 @@ unit: $(STAMP)
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/pytest -n auto --dist loadfile
 
 slow: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster,mlflow,wandb]'
 	$(BIN)/pytest -m slow
 
 bench: $(STAMP)

@@ -34,7 +34,7 @@ LAYERS = (
     {"training"},
     {"policy"},
     {"evaluation", "fronts"},
-    {"rendering", "plots"},
+    {"rendering", "plots", "tracking"},
     {"runs"},
     {"experiments", "studio", "doctor"},
     {"cli"},

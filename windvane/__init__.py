@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from windvane.runs.records import read_records
     from windvane.runs.result import Result
     from windvane.runs.runner import resume, train
+    from windvane.runs.stopping import TrainingStopped
     from windvane.schedules import (
         FixedWeights,
         RandomWeights,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         WeightSequence,
     )
     from windvane.spec import EnvSpec, FrameSpec
+    from windvane.training.callbacks import TrainingProgress
     from windvane.training.config import TrainConfig
 
 __all__ = [
@@ -58,6 +60,8 @@ __all__ = [
     "Result",
     "SparseChanges",
     "TrainConfig",
+    "TrainingProgress",
+    "TrainingStopped",
     "WeightSchedule",
     "WeightSequence",
     "__version__",
@@ -92,6 +96,8 @@ _HOMES = {
     "Result": "windvane.runs.result",
     "SparseChanges": "windvane.schedules",
     "TrainConfig": "windvane.training.config",
+    "TrainingProgress": "windvane.training.callbacks",
+    "TrainingStopped": "windvane.runs.stopping",
     "WeightSchedule": "windvane.schedules",
     "WeightSequence": "windvane.schedules",
     "coverage_set": "windvane.oracle",

@@ -84,6 +84,8 @@ class Train:
     --env and --agent."""
     out: Path = Path("out/train")
     """Folder for the records, the checkpoints and, in the end, the policies."""
+    track: tuple[str, ...] = ()
+    """Trackers that get the curves: tensorboard, mlflow, wandb, or module:factory."""
 
     examples: Examples = (
         ("windvane train --preset quick-dst --out out/quick", "a minute or two on any computer"),
@@ -123,7 +125,7 @@ class Train:
         """Train and print the outcome."""
         from windvane.runs.runner import train
 
-        print_result(console, train(self.config, out=self.out, console=console))
+        print_result(console, train(self.config, out=self.out, track=self.track, console=console))
 
 
 _GROUPS = (
@@ -183,6 +185,8 @@ class Resume:
     start_from: str | None = None
     """File of the policy that the runs start with, if it was moved before the first checkpoint.
     Default: where it was."""
+    track: tuple[str, ...] | None = None
+    """Trackers that get the curves; none if nothing follows. Default: those it was begun with."""
 
     examples: Examples = (
         ("windvane resume out/cn", "continue where it stopped; a finished training is only read"),
@@ -196,8 +200,8 @@ class Resume:
         """Resume and print the outcome."""
         from windvane.runs.runner import resume
 
-        given, start = self.trust.given, self.start_from
-        print_result(console, resume(self.folder, console=console, start_from=start, **given))
+        given = {"start_from": self.start_from, "track": self.track, **self.trust.given}
+        print_result(console, resume(self.folder, console=console, **given))
 
 
 def print_result(console: "Console", result: "Result") -> None:

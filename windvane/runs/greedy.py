@@ -73,6 +73,10 @@ class GreedyEvaluations:
         """One row per evaluation and run, or None if there was none."""
         return concatenate(self.tables) if self.tables else None
 
+    def since(self, tables: int) -> Records | None:
+        """The rows after so many tables, or None if there is none."""
+        return concatenate(self.tables[tables:]) if len(self.tables) > tables else None
+
     @property
     def best(self) -> tuple[Policy, ...] | None:
         """The best policy of each run so far."""

@@ -115,6 +115,17 @@ class Result:
         return run_means(self.records, "utility", len(self.config.runs), self.config.steps)
 
     @property
+    def means(self) -> dict[str, np.ndarray]:
+        """All of these, by name: a number per run."""
+        found = {"regret": self.regret, "regret_over_time": self.regret_over_time}
+        found["utility"] = self.utility
+        return {
+            name + period: values
+            for name, means in found.items()
+            for period, values in (("", means.overall), ("_last_quarter", means.last_quarter))
+        }
+
+    @property
     def exploded(self) -> tuple[int, ...]:
         """The runs that diverged although their loss stayed finite, by the rule of
         `windvane.runs.divergence`: they went on learning.
@@ -164,12 +175,7 @@ class Result:
             "exploded": list(self.exploded),
             "gone": [list(steps) for steps in self.gone],
             "episodes": len(self.records["step"]),
-            "regret": _plain(self.regret.overall),
-            "regret_last_quarter": _plain(self.regret.last_quarter),
-            "regret_over_time": _plain(self.regret_over_time.overall),
-            "regret_over_time_last_quarter": _plain(self.regret_over_time.last_quarter),
-            "utility": _plain(self.utility.overall),
-            "utility_last_quarter": _plain(self.utility.last_quarter),
+            **{name: _plain(values) for name, values in self.means.items()},
             RUN_ID: load_owner(folder).run_id,
             SUMS: sums_of(folder, self._files(folder)),
         }

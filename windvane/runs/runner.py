@@ -66,7 +66,18 @@ from windvane.runs.stopping import StopRequest, TrainingStopped, stop_request
 from windvane.runs.sums import check_files
 from windvane.runs.tables import Records, concatenate
 from windvane.schedules import WeightSchedule
+from windvane.tracking import check_recorded, check_trackers
+from windvane.tracking.state import TrackingState
+from windvane.tracking.tracking import Tracking
 from windvane.training.build import Training, build, describe_custom
+from windvane.training.callbacks import (
+    Answer,
+    Callback,
+    TrainingProgress,
+    call_back,
+    check_callbacks,
+    read_only,
+)
 from windvane.training.config import PARTS, TrainConfig
 from windvane.training.fused import StepInfo
 from windvane.training.host_loop import EnvironmentFailedError
@@ -84,6 +95,8 @@ def train(
     start_from: Any = None,
     out: str | Path | None = None,
     optimal: Any = None,
+    track: Any = (),
+    callbacks: Any = (),
     progress: bool = True,
     console: Console | None = None,
     **settings: Any,
@@ -102,8 +115,16 @@ def train(
 
     With `out`, a folder, everything is written there and can be resumed after any interruption (see
     `resume`). Progress is shown on standard error, or on `console`.
+
+    `track` are names of trackers that get the curves: `"tensorboard"`, `"mlflow"`, `"wandb"`, or
+    the import path of another. `callbacks` are functions that are called between chunks with the
+    `TrainingProgress`. If one returns True, a checkpoint is written and `TrainingStopped` raised;
+    what one raises comes out after a checkpoint, too.
     """
     console = console or Console(stderr=True, quiet=not progress)
+    track, callbacks = check_trackers(track), check_callbacks(callbacks)
+    if track and out is None:
+        raise InputError("a tracker needs a run folder: give one, such as out='out/first'")
     use_compilation_cache()
     if start_from is None and isinstance(env, TrainConfig):
         start_from = env.start_from
@@ -118,11 +139,12 @@ def train(
     network = start_network(training, start)
     if optimal is not None and not callable(optimal):
         optimal = check_values(optimal, training.spec.num_objectives).tolist()
+    run = _Run(training, None, console, optimal, lambda: network, callbacks)
     if out is None:
-        return _Run(training, None, console, optimal, lambda: network).run()
-    folder = create_run_folder(Path(out), config, optimal)
-    with file_lock(folder / CONFIG):
-        return _Run(training, folder, console, optimal, lambda: network).run()
+        return run.run()
+    run.folder = create_run_folder(Path(out), config, optimal)
+    with file_lock(run.folder / CONFIG):
+        return _run_tracked(run, run.folder, track, True)
 
 
 def resume(
@@ -131,6 +153,8 @@ def resume(
     trust: bool = False,
     start_from: Any = None,
     optimal: Any = None,
+    track: Any = None,
+    callbacks: Any = (),
     progress: bool = True,
     console: Console | None = None,
     **given: Any,
@@ -142,9 +166,14 @@ def resume(
     again. Parts that are import paths are imported only with `trust`, or if they are given again by
     name. A policy that runs start with is needed only before the first checkpoint; `start_from`
     says where it is now. A training that is finished is only read.
+
+    The trackers are those that the run was begun with; `track` names others, or none: `()`.
+    `callbacks` are as in `train`; they were not kept, so give them again.
     """
     console = console or Console(stderr=True, quiet=not progress)
     folder = Path(folder)
+    track = None if track is None else check_trackers(track)
+    callbacks = check_callbacks(callbacks)
     config = load_config(folder)
     objects, trusted = given_again(config, given, trust)
     if is_finished(folder):
@@ -164,9 +193,30 @@ def resume(
         if start_from is not None:
             start_from = open_start(start_from)
             start_network(training, start_from)
-        return _Run(
-            training, folder, console, optimal, lambda: start_network(training, start_from)
-        ).run()
+        run = _Run(
+            training, folder, console, optimal, lambda: start_network(training, start_from),
+            callbacks,
+        )  # fmt: skip
+        return _run_tracked(run, folder, track, trust)
+
+
+def _run_tracked(run: "_Run", folder: Path, track: tuple[str, ...] | None, trust: bool) -> Result:
+    """Train to the end with trackers, which are callbacks; None for those that the folder names."""
+    if track == ():
+        return run.run()
+    owner = load_owner(folder)
+    state = TrackingState.read(folder, owner.run_id)
+    if track is None:
+        track = check_recorded(state.names, trust, f"windvane resume {folder} --track")
+    if not track:
+        return run.run()
+    if owner.run_id is None:
+        raise InputError("a training of an earlier version has no id that trackers could know")
+    with Tracking(track, run.config, folder, owner.run_id, run.console, state) as tracking:
+        run.callbacks = (tracking, *run.callbacks)
+        result = run.run()
+        tracking.finish(result.means)
+    return result
 
 
 def _read_finished(folder: Path, **given: Any) -> Result:
@@ -233,6 +283,7 @@ class _Run:
     optimal: Any
     start_network: Callable[[], Any]
     """What the runs start with, for training that has no checkpoint; None for random networks."""
+    callbacks: tuple[Callback, ...] = ()
     greedy: GreedyEvaluations = field(init=False)
 
     @property
@@ -264,7 +315,11 @@ class _Run:
         if self.folder is not None:
             writer = RecordWriter(self.folder, step, found.parts)
         self.greedy = GreedyEvaluations.resume(self.training, self.folder, step, self.optimal)
-        status = StatusWriter(self.training, self.folder, writer.earlier())
+        earlier = writer.earlier()
+        status = StatusWriter(self.training, self.folder, earlier)
+        if earlier and self.callbacks:
+            answer = self._call_back(0, step, concatenate(earlier), self.greedy.rows, resumed=True)
+            self._obey(answer, step)
         compiling = Compiling(self.training)
         with training_display(self.console, step, steps, len(seeds), compiling) as show:
             saved_at = time.monotonic()
@@ -273,7 +328,7 @@ class _Run:
                     continue
                 # A version with other lengths may have stopped within this one.
                 start = max(chunk.start, step)
-                before = session.episodes
+                before, evaluations = session.episodes, len(self.greedy.tables)
                 infos, failure = self._advance(session, start, chunk, stop)
                 step = start + infos.steps
                 rows = episode_rows(infos, start, seeds, before, optimal_value)
@@ -284,8 +339,11 @@ class _Run:
                 if failure is None:
                     failure = self._iterate(session, start, step)
                 self.greedy.consider(session, start, step)
+                evaluated = self.greedy.since(evaluations)
+                answer = self._call_back(start, step, rows, evaluated)
+                asked = stop.asked or answer.stop
                 due = time.monotonic() - saved_at >= self.config.checkpoint_seconds
-                if self.folder is not None and (due or stop.asked or failure or step == steps):
+                if self.folder is not None and (due or asked or failure or step == steps):
                     writer.write(step)
                     self.greedy.write()
                     parts = tuple(writer.parts)
@@ -294,9 +352,28 @@ class _Run:
                     saved_at = time.monotonic()
                 if failure is not None:
                     raise InputError(f"{failure} ({self._resume_hint(step)})")
-                if stop.asked and step < steps:
-                    raise TrainingStopped(self._resume_hint(step))
+                self._obey(answer._replace(stop=asked), step)
         return self._finish(session, writer)
+
+    def _call_back(
+        self, start: int, step: int, rows: Records, evaluated: Records | None, resumed: bool = False
+    ) -> Answer:
+        """Tell the callbacks what is new; what one raises waits for the checkpoint."""
+        if not self.callbacks:
+            return Answer()
+        progress = TrainingProgress(
+            self.config, self.folder, self.training.spec.objectives, start, step, read_only(rows),
+            None if evaluated is None else read_only(evaluated), resumed,
+        )  # fmt: skip
+        return call_back(self.callbacks, progress)
+
+    def _obey(self, answer: Answer, step: int) -> None:
+        """End a training that a callback or a signal wants to end."""
+        if answer.error is not None:
+            answer.error.add_note(self._resume_hint(step))
+            raise answer.error
+        if answer.stop and step < self.config.steps:
+            raise TrainingStopped(self._resume_hint(step))
 
     def _restore_or_init(self, session: Session, owner: Owner | None) -> Checkpoint:
         """Start from the newest checkpoint, or from nothing; where that is."""
