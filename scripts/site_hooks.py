@@ -21,6 +21,8 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 SOURCES = {".py": "python", ".cff": "yaml", "": "text"}
 """Endings of files that are shown as a page, and their languages."""
+LAST_FOUND = ("results/", "examples/", "CHANGELOG")
+"""Pages that the search shows after others, as it does those of the API."""
 LINK = re.compile(r"(?P<before>\]\()(?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"(^```.*?^```)", re.M | re.S)
 MARK = re.compile(r"^<!-- (?:slow|(?:not run|run with|example): .*) -->\n", re.M)
@@ -57,6 +59,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     markdown = GENERATED.sub(lambda match: site_reference.PARTS[match["name"]](), markdown)
     markdown = MARK.sub("", markdown)
     here = page.file.src_uri
+    if here.startswith(LAST_FOUND) or "\n::: " in markdown:
+        page.meta["search"] = {"boost": 0.02}  # against a factor of 1,000 for titles
     source = repository_path(here)
 
     def rewritten(match: re.Match[str]) -> str:
