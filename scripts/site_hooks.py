@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
+# The extra `docs` has it; checkers run without.
+from mkdocs.config.defaults import MkDocsConfig  # type: ignore[import-not-found]
+from mkdocs.structure.files import File, Files  # type: ignore[import-not-found]
+from mkdocs.structure.pages import Page  # type: ignore[import-not-found]
 
 from scripts import site_reference
 

@@ -140,7 +140,7 @@ def _field_docs(group: type) -> dict[str, str]:
         if isinstance(node, ast.ClassDef) and node.name == group.__name__
     )
     return {
-        field.target.id: doc.value.value
+        field.target.id: str(doc.value.value)
         for field, doc in itertools.pairwise(body)
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)

@@ -123,6 +123,7 @@ def test_tutorial_runs(page: Path, somewhere: Path) -> None:
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
         (programs / name).chmod(0o755)
     environment = os.environ | {
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # they compile much and compute little
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
