@@ -91,13 +91,13 @@ slow: $(STAMP) $(VENV)/.docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster]'
 	$(BIN)/pytest -m slow
 
-# Warnings are errors: a link or an anchor that leads nowhere ends the build.
+# Warnings are errors: a link or an anchor that leads nowhere ends the build (but not with --quiet).
 $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "written: site/index.html"
 
 docs-serve: $(VENV)/.docs
