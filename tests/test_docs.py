@@ -30,7 +30,6 @@ EXAMPLES = ROOT / "examples"
 PAGES = [
     ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 ] + sorted((ROOT / "docs").rglob("*.md"))
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 MARKS = ("slow", "not run", "run with", "example")
 BLOCK = re.compile(
     r"(?P<marks>(?:<!-- [^>]* -->\n)*)(?P<indent> *)```(?P<language>\w+)\n(?P<text>.*?)```", re.S
@@ -104,6 +103,12 @@ def test_slow_python_runs(page: Path) -> None:
     run(page, slow=True)
 
 
+def tutorials() -> list[Path]:
+    """Those with commands to run."""
+    pages = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+    return [page for page in pages if any(not block.left_out for block in blocks(page, "sh"))]
+
+
 def with_arguments(text: str, extra: str) -> str:
     """The commands of a block with more arguments for those that train or run an example."""
     longer = r"\g<0> " + extra.replace("\\", r"\\")
@@ -114,7 +119,7 @@ def with_arguments(text: str, extra: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", TUTORIALS, ids=named)
+@pytest.mark.parametrize("page", tutorials(), ids=named)
 def test_tutorial_runs(page: Path, somewhere: Path) -> None:
     """Every command of a tutorial, in its order; what takes long with fewer steps."""
     programs = somewhere / "programs"
