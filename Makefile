@@ -13,12 +13,14 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart dist clean
+.PHONY: help install demo test lint format types unit slow docs docs-serve docs-pictures bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart dist clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
 	@echo "make test    lint, types and the quick tests"
 	@echo "make slow    the tests that take minutes"
+	@echo "make docs    the documentation as a site, into site/; make docs-serve shows it while you write"
+	@echo "make docs-pictures  the pictures of the setting in the docs"
 	@echo "make bench   speed beside MO-Gymnasium, into results/environments.md"
 	@echo "make bench-replay  replay buffers beside morl-baselines', into results/replay.md"
 	@echo "make bench-training  training beside morl-baselines' agents, into results/training-speed.md"
@@ -82,9 +84,24 @@ types: $(STAMP)
 unit: $(STAMP)
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/pytest -n auto --dist loadfile
 
-slow: $(STAMP)
+slow: $(STAMP) $(VENV)/.docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cluster,mlflow,wandb]'
 	$(BIN)/pytest -m slow
+
+# Warnings are errors: a link or an anchor that leads nowhere ends the build (but not with --quiet).
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "written: site/index.html"
+
+docs-serve: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --strict
+
+docs-pictures: $(STAMP)
+	$(BIN)/python -m scripts.docs_pictures
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check opencv-python-headless
@@ -188,4 +205,4 @@ dist: $(STAMP)
 	@ls -l dist
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(OUT) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(OUT) site build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

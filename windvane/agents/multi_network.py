@@ -60,7 +60,7 @@ class MultiNetwork(Agent):
     def on_change(
         self, networks: Networks, change: WeightChange, observe: Any, key: Key[Array, ""]
     ) -> Networks:
-        """Lines 26 to 33. At a step at which no run's weights change, nothing is done or copied."""
+        """Lines 25 to 32. At a step at which no run's weights change, nothing is done or copied."""
 
         def switch(networks: Networks, change: WeightChange, key: Key[Array, ""]) -> Networks:
             return self._switch(networks, change, observe(change.start), key)
@@ -176,7 +176,7 @@ def best_policy(
     mask: Bool[Array, " policies"],
     weights: Float[Array, " objectives"],
 ) -> Int[Array, ""]:
-    """Line 31: the index of the policy whose value is the largest for some weights."""
+    """Line 30: the index of the policy whose value is the largest for some weights."""
     return jnp.argmax(jnp.where(mask, _dot(values, weights), -jnp.inf))
 
 
