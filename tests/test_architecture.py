@@ -36,6 +36,7 @@ LAYERS = (
     {"rendering", "plots"},
     {"runs"},
     {"experiments", "studio"},
+    {"search"},
     {"cli"},
     {"__main__"},
 )

@@ -127,6 +127,7 @@ def _commands(arguments: list[str]) -> Any:
     from windvane.cli.problems import Oracle, Render
     from windvane.cli.studio import Studio
     from windvane.cli.training import Resume, Train
+    from windvane.cli.tune import Tune
     from windvane.experiments.commands import Report, Reproduce
 
     def entry(command: type, **options: Any) -> Any:
@@ -139,4 +140,5 @@ def _commands(arguments: list[str]) -> Any:
         Resume, Evaluate, Front, Watch, Compare, Studio, Oracle, Render, Reproduce, Report,
     )  # fmt: skip
     train = entry(Train, default=Train.defaults(arguments))
+    train |= entry(Tune, default=Tune.defaults(arguments))
     return functools.reduce(operator.or_, map(entry, commands), train)

@@ -78,10 +78,9 @@ class FusedSession(Session):
 
     def keep(self, runs: Sequence[int]) -> None:
         """Continue with some of the runs alone, in this order; one may be there several times."""
-        rows = np.asarray(runs)
+        rows = np.asarray(runs, np.int32)
         self._seeds = self._seeds[rows]
-        kept = jax.jit(lambda tree: jax.tree.map(lambda leaf: leaf[rows], tree))(self._runs)
-        self._runs = shard_runs(kept, len(rows))
+        self._runs = shard_runs(_rows_of(self._runs, jnp.asarray(rows)), len(rows))
 
     @property
     def state(self) -> RunState | ParallelState:
@@ -133,6 +132,11 @@ class FusedSession(Session):
         return [
             jax.tree.map(lambda leaf, run=run: leaf[run], states) for run in range(len(self._seeds))
         ]
+
+
+@jax.jit
+def _rows_of(tree: Any, rows: Int[Array, " n"]) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def wait_for(tree: Any) -> None:

@@ -1,0 +1,166 @@
+"""The search as a whole, on tiny networks: the command, what it writes, and going on."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tyro
+
+from windvane.cli import _commands, main
+from windvane.cli.training import Train
+from windvane.errors import InputError
+from windvane.search.confirm import read_confirmation
+from windvane.search.study import open_study
+from windvane.search.tune import make_plan, tune
+
+SMALL = shlex.split(
+    "--steps 480 --learning-starts 80 --chunk 80 --width 8 --depth 1 --capacity 200 "
+    "--batch-size 8 --schedule-args every=100"
+)
+SPACE = shlex.split("--space learning_rate=log:0.001..0.1 clip_norm=0.5..5")
+LINE = ["tune", "--preset", "quick-dst", *SMALL, *SPACE, "--seeds", "1", "--parallel-trials", "2"]
+REST = ["--best", "1", "--confirm-seeds", "2"]
+
+
+def search(folder: Path, *more: str) -> int:
+    return main([*LINE, *REST, "--out", str(folder), *more])
+
+
+def states(folder: Path) -> list[str]:
+    study = open_study(folder, None, None)
+    return [trial.state.name for trial in study.trials.get_trials(deepcopy=False)]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished search of eight trials."""
+    folder = tmp_path_factory.mktemp("tune") / "study"
+    assert search(folder, "--trials", "8") == 0
+    return folder
+
+
+def test_a_search_from_end_to_end(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = open_study(done, None, None)
+    assert len(study.finished) == 8
+    assert study.running == 0
+    assert study.baseline.number == 0
+    assert study.best
+    # All were evaluated where a chunk ended next to a ninth of the steps, the others at most later.
+    assert {min(t.intermediate_values) for t in study.finished} == {80}
+    assert {max(t.intermediate_values) for t in study.finished} <= {80, 160, 480}
+    assert max(study.best[0].intermediate_values) == 480
+    found = read_confirmation(done)
+    assert {len(runs) for runs in found.values()} == {2}
+    assert "preset" in found
+    assert search(done, "--trials", "8", "--report") == 0
+    said = capsys.readouterr().out
+    assert "Mean greedy regret of 1 seeds, less is better" in said
+    assert "the paired difference is" in said
+    for name in ("report.md", "trials.csv", "best.json", "history.png", "slices.png"):
+        assert (done / name).stat().st_size > 0
+        assert name in said
+    assert len((done / "trials.csv").read_text().splitlines()) == 9
+
+
+def test_the_best_settings_are_a_command_as_it_is(done: Path) -> None:
+    best = json.loads((done / "best.json").read_text())
+    arguments = shlex.split(best["command"])[1:]
+    command = tyro.cli(_commands(arguments), args=arguments)
+    assert isinstance(command, Train)
+    study = open_study(done, None, None)
+    (winner,) = (t for t in study.best if t.params["learning_rate"] == command.config.learning_rate)
+    wanted = study.config_of(winner)
+    from dataclasses import replace
+
+    assert replace(command.config, seeds=wanted.seeds) == wanted
+    from windvane.training.config import TrainConfig
+
+    assert TrainConfig.preset(best["preset"], **best["settings"]) == command.config
+
+
+def test_the_same_command_goes_on_and_another_is_refused(
+    done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = states(done)
+    assert search(done, "--trials", "8", "--minutes", "0.000001") == 0  # nothing is left to do
+    assert states(done) == before
+    capsys.readouterr()
+    assert search(done, "--trials", "8", "--batch-size", "4") == 2
+    assert "batch_size is 8 there and 4 here" in capsys.readouterr().err
+
+
+def test_an_interrupted_search_gives_its_trials_back(
+    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C at the second look: the batch waits, the preset first, and is trained when resumed."""
+    from windvane.search import tune as module
+
+    folder, looks = tmp_path / "study", []
+    real: Callable[[Any], None] = module.SearchPace.check
+
+    def check(self: Any) -> None:
+        looks.append(1)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        real(self)
+
+    monkeypatch.setattr(module.SearchPace, "check", check)
+    assert search(folder, "--trials", "2", "--confirm-seeds", "0") == 130
+    assert states(folder) == ["FAIL", "FAIL", "WAITING", "WAITING"]
+    first = open_study(folder, None, None).trials.get_trials()
+    assert search(folder, "--trials", "2", "--confirm-seeds", "0") == 0
+    study = open_study(folder, None, None)
+    assert len(study.finished) == 2
+    assert study.baseline.number == 2
+    assert [t.params for t in study.finished] == [t.params for t in first[:2]]
+    # As the preset's in a search that ran through: the same seeds, the same value.
+    assert study.baseline.value == open_study(done, None, None).baseline.value
+
+
+def test_when_the_time_is_up_trials_wait(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    assert search(folder, "--trials", "9", "--minutes", "0.000001", "--confirm-seeds", "0") == 0
+    assert states(folder) == ["FAIL", "FAIL", "WAITING", "WAITING"]
+    assert (folder / "report.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"trials": 0}, "trials must be a whole number from 1"),
+        ({"minutes": -1}, "minutes must be a number above 0, not -1"),
+        ({"parallel_trials": 0}, "parallel_trials must be a whole number from 1"),
+        ({"best": 0}, "best must be a whole number from 1"),
+        ({"confirm_seeds": -1}, "confirm_seeds must be a whole number from 0"),
+        ({"episodes": 0}, "episodes must be a whole number from 1"),
+        ({"preset": "fast-dts"}, "unknown preset 'fast-dts'"),
+        ({"evaluate_every": 100}, "evaluate_every is for windvane train"),
+        ({"start_from": "x.safetensors"}, "start_from is for windvane train"),
+        ({"env": object()}, "env must be a name or a configuration here"),
+        ({"space": ["width=1..x"]}, "width must be a range"),
+    ],
+)
+def test_one_sentence_about_bad_input(
+    arguments: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        tune(**({"env": "dst", "out": tmp_path / "study", "progress": False} | arguments))
+    assert not (tmp_path / "study").exists()
+
+
+def test_python_and_the_command_mean_the_same() -> None:
+    arguments = [*LINE, "--out", "x"]
+    command = tyro.cli(_commands(arguments), args=arguments)
+    ours = make_plan(
+        "dst",
+        {"learning_rate": (0.001, 0.1, "log"), "clip_norm": (0.5, 5.0)},
+        "quick-dst",
+        1,
+        {"steps": 480, "learning_starts": 80, "chunk": 80, "width": 8, "depth": 1, "seeds": 1,
+         "capacity": 200, "batch_size": 8, "schedule_args": {"every": 100}},
+    )  # fmt: skip
+    theirs = make_plan(command.config, command.space, "quick-dst", 1, {})
+    assert ours == theirs
