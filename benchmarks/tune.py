@@ -30,6 +30,9 @@ SPACE = (
 )  # fmt: skip
 
 
+FACTS = "bench.json"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--preset", default="quick-dst")
@@ -40,7 +43,10 @@ def main() -> None:
     parser.add_argument("--confirm-seeds", type=int, default=10)
     parser.add_argument("--study", type=Path, default=Path("out/bench-tune"))
     parser.add_argument("--out", type=Path, default=Path("results/tune.md"))
+    parser.add_argument("--page", action="store_true", help="only write the page again")
     args = parser.parse_args()
+    if args.page:
+        return page(args.study, args.out)
     words = [
         "tune", "--preset", args.preset, "--space", *SPACE, "--trials", str(args.trials),
         "--minutes", f"{args.minutes:g}", "--best", str(args.best), "--confirm-seeds",
@@ -79,8 +85,8 @@ def main() -> None:
         "trials after it was started again": resumed,
         "trials in the end": counts(args.study),
     }
-    (args.study / "bench.json").write_text(json.dumps(facts, indent=2))
-    page(args.study, args.out, facts)
+    (args.study / FACTS).write_text(json.dumps(facts, indent=2))
+    return page(args.study, args.out)
 
 
 def start(words: list[str]) -> "subprocess.Popen[bytes]":
@@ -101,15 +107,17 @@ def counts(folder: Path) -> dict[str, int]:
     return {name: states.count(name) for name in names}
 
 
-def page(study: Path, out: Path, facts: dict[str, object]) -> None:
+def page(study: Path, out: Path) -> None:
+    facts = json.loads((study / FACTS).read_text())
     report = (study / "report.md").read_text()
     body = re.sub(r"^#", "##", report, flags=re.M)
     lines = [
-        "# Ten minutes of `windvane tune`",
+        "# A search for settings, killed on the way",
         "",
         "Made by `make bench-tune`. The search is killed once with SIGKILL and started again with "
         "the same command; its limit counts the minutes in which a process worked on it. Training "
-        "for the confirmation comes after it. Processor minutes are of both, and of compiling.",
+        "for the confirmation comes after it. What else the machine did shows in the load: compare "
+        "processor minutes, compiling included, with those that the cores would have had.",
         "",
         "```sh",
         str(facts.pop("command")),

@@ -104,6 +104,17 @@ with Worker(folder) as worker:
         assert states(study)[3:] == ["RUNNING"] * 5
 
 
+def test_half_a_line_of_a_killed_process_spoils_nothing(folder: Path) -> None:
+    with Worker(folder) as worker:
+        ask(open_study(folder, plan(), None), worker, 2)
+        with (folder / "journal.log").open("ab") as file:
+            file.write(b'{"op_code":5,"worker')
+        study = open_study(folder, None, None)
+        assert states(study) == ["RUNNING"] * 2
+        ask(study, worker, 1)
+    assert states(open_study(folder, None, None)) == ["RUNNING"] * 3
+
+
 def test_trials_given_back_wait_for_the_next(folder: Path) -> None:
     study = open_study(folder, plan(), None)
     with Worker(folder) as worker:

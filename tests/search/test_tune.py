@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from windvane.errors import InputError
 from windvane.search.confirm import read_confirmation
 from windvane.search.study import open_study
 from windvane.search.tune import make_plan, tune
+from windvane.training.config import TrainConfig
 
 SMALL = shlex.split(
     "--steps 480 --learning-starts 80 --chunk 80 --width 8 --depth 1 --capacity 200 "
@@ -57,7 +59,7 @@ def test_a_search_from_end_to_end(done: Path, capsys: pytest.CaptureFixture[str]
     assert "preset" in found
     assert search(done, "--trials", "8", "--report") == 0
     said = capsys.readouterr().out
-    assert "Mean greedy regret of 1 seeds, less is better" in said
+    assert "Mean greedy regret of 1 seed, less is better" in said
     assert "the paired difference is" in said
     for name in ("report.md", "trials.csv", "best.json", "history.png", "slices.png"):
         assert (done / name).stat().st_size > 0
@@ -73,11 +75,7 @@ def test_the_best_settings_are_a_command_as_it_is(done: Path) -> None:
     study = open_study(done, None, None)
     (winner,) = (t for t in study.best if t.params["learning_rate"] == command.config.learning_rate)
     wanted = study.config_of(winner)
-    from dataclasses import replace
-
     assert replace(command.config, seeds=wanted.seeds) == wanted
-    from windvane.training.config import TrainConfig
-
     assert TrainConfig.preset(best["preset"], **best["settings"]) == command.config
 
 

@@ -109,7 +109,8 @@ def print_report(console: Console, report: "Report") -> None:
     )
     header, rows = table(report)
     config = report.plan.config
-    title = f"Mean {report.measure} of {len(config.seed_numbers)} seeds, less is better"
+    seeds = len(config.seed_numbers)
+    title = f"Mean {report.measure} of {seeds} seed{'s' * (seeds > 1)}, less is better"
     print_table(console, f"{title} ({unit(config)})", header, rows)
     found = report.importances
     say(console, found.sentence)

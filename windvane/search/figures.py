@@ -1,5 +1,6 @@
 """Figures of a study: its history, what mattered, and values along each setting."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def shares(report: Report) -> Figure:
     return figure
 
 
-def _scatter(axes: Axes, places: list[tuple[float, Any]]) -> None:
+def _scatter(axes: Axes, places: Sequence[tuple[float, Any]]) -> None:
     """Trials that were stopped early in grey, at their last value."""
     kinds = {
         "stopped early": ("PRUNED", GREY, "x", 8),

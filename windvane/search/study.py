@@ -16,7 +16,14 @@ from typing import Any
 from uuid import uuid4
 
 from windvane.errors import InputError, in_one_line, shown
-from windvane.files import make_folder, path_exists, read_json, shown_path, write_new
+from windvane.files import (
+    as_input_error,
+    make_folder,
+    path_exists,
+    read_json,
+    shown_path,
+    write_new,
+)
 from windvane.search.space import Space, apply, space_from_json, space_to_json
 from windvane.search.workers import Worker, is_gone, waiting_lock
 from windvane.training.config import TrainConfig
@@ -137,13 +144,13 @@ class Study:
         Trials that others began and left come first. One that is new has the same program as
         `like`: its other settings alone are chosen anew.
         """
+        problem = ""
         for _ in range(MOST_INVALID):
             if not self._waiting():
                 if self.begun >= limit:
                     return None
                 if like is not None:
-                    shared = self._program_values(like)
-                    self.trials.enqueue_trial(shared) if shared else None
+                    self.trials.enqueue_trial(self._program_values(like))
             trial = self.trials.ask()
             trial.set_user_attr(WORKER, worker.id)
             is_preset = bool(trial.user_attrs.get(PRESET))
@@ -151,9 +158,9 @@ class Study:
             try:
                 config = self.plan.config if is_preset else apply(self.plan.config, values)
             except InputError as error:
-                trial.set_user_attr(WHY, in_one_line(error))
+                problem = in_one_line(error)
+                trial.set_user_attr(WHY, problem)
                 self.fail(trial)
-                problem = error
                 continue
             return Proposal(trial, config, is_preset)
         raise InputError(
@@ -188,6 +195,7 @@ class Study:
         for trial in gone:
             self._begin_anew(trial)
         there = self._in_state("WAITING", "RUNNING", "COMPLETE")
+        there += [trial for trial in self._in_state("FAIL") if WHY in trial.user_attrs]
         if not any(trial.user_attrs.get(PRESET) for trial in there):
             self.trials.enqueue_trial(_values_of(self.plan), user_attrs={PRESET: True})
         return len(gone)
@@ -307,11 +315,29 @@ def _storage(optuna: Any, folder: Path, url: str | None) -> Any:
     if url is None:
         journal = import_module("optuna.storages.journal")
         path = str(folder / JOURNAL)
-        return optuna.storages.JournalStorage(journal.JournalFileBackend(path))
+        lock = journal.JournalFileSymlinkLock(path)
+        backend = journal.JournalFileBackend(path, lock_obj=lock)
+        lock.acquire()
+        try:
+            mend(folder / JOURNAL)
+        finally:
+            lock.release()
+        return optuna.storages.JournalStorage(backend)
     try:
         return optuna.storages.RDBStorage(url)
     except Exception as error:  # whatever a database, or its driver, may say
         raise InputError(f"cannot open the database of --storage: {in_one_line(error)}") from error
+
+
+def mend(journal: Path) -> None:
+    """Remove half a line from the end, which a process that was killed may have left: with another
+    one after it nothing could be read any more.
+    """
+    with as_input_error(journal), journal.open("r+b") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            file.truncate(whole)
 
 
 def _values_of(plan: Plan) -> dict[str, Any]:

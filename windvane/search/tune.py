@@ -29,7 +29,7 @@ from windvane.search.batch import (
 from windvane.search.confirm import confirm
 from windvane.search.report import MEASURE, Report, write_report
 from windvane.search.space import make_space
-from windvane.search.study import Plan, Proposal, Study, open_study
+from windvane.search.study import WHY, Plan, Proposal, Study, open_study
 from windvane.search.workers import Worker, seconds_at_work
 from windvane.training.config import TrainConfig
 from windvane.training.presets import preset_for
@@ -221,7 +221,7 @@ def judge_rung(study: Study, group: list[Proposal], step: int, values: Values) -
     for index in sorted(means, key=lambda index: group[index].trial.number):
         one, value = group[index], means[index]
         if not math.isfinite(value):
-            one.trial.set_user_attr("why", "its greedy episodes have no finite value")
+            one.trial.set_user_attr(WHY, "its greedy episodes have no finite value")
             study.fail(one.trial)
             continue
         one.trial.report(value, step)

@@ -13,7 +13,7 @@ from windvane.learning.learner import PRIORITIES, Learner
 from windvane.replay import REPLAYS
 from windvane.schedules import LIVE, WeightSchedule
 from windvane.training.build import Training, build
-from windvane.training.config import MAX_RUNS, TrainConfig
+from windvane.training.config import MAX_RUNS, PARTS, TrainConfig
 from windvane.training.session import Session
 
 NUMBERS: dict[str, float] = {
@@ -72,5 +72,5 @@ def open_sweep(training: Training, configs: Sequence[TrainConfig]) -> Session:
     """
     # Complains where the machine has no memory for all of them.
     seeds = min(len(configs) * len(training.config.seed_numbers), MAX_RUNS)
-    build(replace(training.config, seeds=seeds))
+    build(replace(training.config, seeds=seeds), trusted=PARTS)
     return training.session([numbers_of(config) for config in configs])
