@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import tyro
 from windvane.cli import _commands, main
 from windvane.cli.training import Train
 from windvane.errors import InputError
+from windvane.search.cluster import work
 from windvane.search.confirm import read_confirmation
 from windvane.search.study import open_study
 from windvane.search.tune import make_plan, tune
@@ -162,3 +164,23 @@ def test_python_and_the_command_mean_the_same() -> None:
     )  # fmt: skip
     theirs = make_plan(command.config, command.space, "quick-dst", 1, {})
     assert ours == theirs
+
+
+def test_a_task_of_a_cluster_works_on_the_same_study(done: Path, tmp_path: Path) -> None:
+    assert work(str(done), None, 8, None, 2) == 8
+    with pytest.raises(InputError, match="a study's folder must be shared"):
+        work(str(tmp_path / "elsewhere"), None, 8, None, 2)
+
+
+def test_a_finished_study_needs_no_cluster(done: Path) -> None:
+    assert search(done, "--trials", "8", "--cluster", "nowhere:1") == 0
+
+
+def test_without_ray_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert search(tmp_path / "study", "--cluster", "auto") == 2
+    assert "a cluster needs Ray: install windvane[cluster]" in capsys.readouterr().err
+    assert search(tmp_path / "study", "--tasks", "2") == 2
+    assert "--tasks is for --cluster" in capsys.readouterr().err
