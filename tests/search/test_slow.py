@@ -10,6 +10,8 @@ import pytest
 from tests.runs.lives import live, start
 from windvane.search.study import open_study
 
+pytest.importorskip("optuna")
+
 PROGRAM = """
 import sys
 from pathlib import Path

@@ -19,6 +19,8 @@ from windvane.search.tune import judge_rung
 from windvane.search.workers import Worker, cpu_seconds, is_gone, seconds_at_work
 from windvane.training.sweep import program_of
 
+pytest.importorskip("optuna")
+
 CONFIG = small(seeds=2)
 SPACE = ("learning_rate=log:0.001..0.1", "width=4,8")
 

@@ -270,9 +270,11 @@ class Study:
         return self.optuna.trial.TrialState[name]
 
 
-def open_study(folder: Path, plan: Plan | None, storage: str | None, sampler: Any = None) -> Study:
+def open_study(
+    folder: Path, plan: Plan | None, storage: str | None, sampler: Any = None, pruner: Any = None
+) -> Study:
     """The study in a folder, which is made where there is none. A study of another plan is refused;
-    without a plan, the study must be there.
+    without a plan, the study must be there. `sampler` and `pruner` are Optuna's.
     """
     optuna = load_optuna()
     path = folder / STUDY
@@ -301,7 +303,8 @@ def open_study(folder: Path, plan: Plan | None, storage: str | None, sampler: An
         trials = optuna.create_study(
             storage=_storage(optuna, folder, storage),
             sampler=sampler or optuna.samplers.TPESampler(constant_liar=True),
-            pruner=optuna.pruners.SuccessiveHalvingPruner(
+            pruner=pruner
+            or optuna.pruners.SuccessiveHalvingPruner(
                 min_resource=max(known.config.steps // HALVING**RUNGS, 1),
                 reduction_factor=HALVING,
             ),

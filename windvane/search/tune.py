@@ -62,6 +62,7 @@ def tune(
     cluster: str | None = None,
     tasks: int | None = None,
     sampler: Any = None,
+    pruner: Any = None,
     progress: bool = True,
     console: Console | None = None,
     **settings: Any,
@@ -78,6 +79,9 @@ def tune(
     given the same `out` share it, and the same call continues it after any interruption. With
     `cluster`, the address of a Ray cluster, its `tasks` do the work. The `best` configurations and
     the preset are then trained with `confirm_seeds` new seeds each; 0 confirms nothing.
+
+    `sampler` and `pruner` are Optuna's, if others are wanted than TPE and successive halving; the
+    tasks of a cluster use these two.
     """
     console = console or Console(stderr=True, quiet=not progress)
     require_int("trials", trials, 1, MOST_TRIALS)
@@ -91,7 +95,7 @@ def tune(
     plan = make_plan(env, space, preset, episodes, settings)
     use_compilation_cache()
     folder = Path(out)
-    study = open_study(folder, plan, storage, sampler)
+    study = open_study(folder, plan, storage, sampler, pruner)
     if cluster is not None:
         from windvane.search.cluster import search_on
 

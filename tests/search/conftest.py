@@ -1,5 +1,0 @@
-"""What tests of the search share: Optuna is an extra, and is there where tests run."""
-
-import pytest
-
-pytest.importorskip("optuna")
