@@ -39,6 +39,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--trials", type=int, default=400)
     parser.add_argument("--kill-after", type=float, default=4.0, help="minutes of the search")
+    # The regret of one seed in ten is large, so that two seeds say little.
+    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--best", type=int, default=3)
     parser.add_argument("--confirm-seeds", type=int, default=10)
     parser.add_argument("--study", type=Path, default=Path("out/bench-tune"))
@@ -49,6 +51,7 @@ def main() -> None:
         return page(args.study, args.out)
     words = [
         "tune", "--preset", args.preset, "--space", *SPACE, "--trials", str(args.trials),
+        "--seeds", str(args.seeds),
         "--minutes", f"{args.minutes:g}", "--best", str(args.best), "--confirm-seeds",
         str(args.confirm_seeds),
         "--out", str(args.study),
@@ -63,7 +66,7 @@ def main() -> None:
     killed = counts(args.study)
     loads.append(os.getloadavg()[0])
     second = start(words)
-    while second.poll() is None and not went_on(args.study):
+    while second.poll() is None and not went_on(args.study, killed["running"]):
         time.sleep(0.2)
     resumed = counts(args.study)
     while second.poll() is None:
@@ -93,10 +96,10 @@ def start(words: list[str]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-m", "windvane", *words], stdout=sys.stderr)
 
 
-def went_on(study: Path) -> bool:
-    """Whether the process that was started again has taken up the study."""
+def went_on(study: Path, left: int) -> bool:
+    """Whether the process that was started again has taken up all trials that were left."""
     found = counts(study)
-    return found["running"] > 0 and len(list((study / "workers").glob("*.json"))) > 1
+    return found["running"] > 0 and found["waiting"] == 0 and found["fail"] >= left
 
 
 def counts(folder: Path) -> dict[str, int]:
@@ -132,8 +135,8 @@ def page(study: Path, out: Path) -> None:
         lines.append(f"| {name} | {value} |")
     lines += [
         "",
-        "Trials that failed are those that the killed process had begun: they are begun anew, "
-        "under a new number.",
+        "Trials that failed are those in training when the process was killed, or when the time "
+        "was up: they are begun anew, or wait to be, under a new number.",
         "",
         body,
     ]

@@ -121,7 +121,7 @@ class Report:
         return text + (
             ": it beats the preset"
             if found.beats_preset
-            else ": it is not shown to beat the preset"
+            else ": it is not shown to beat the preset, so keep that"
         )
 
 
