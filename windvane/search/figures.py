@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from windvane.figure_style import COLOURS, COLUMN, GREY, new_figure, short_label, styled
 from windvane.search.report import Report, preset_value
@@ -14,6 +15,8 @@ from windvane.search.study import PRESET, Study
 
 STEEP = 20.0
 """Values that differ by such a factor are drawn on a log scale."""
+WIDE = 30.0
+"""A log axis that spans such a factor has a label at powers of ten alone."""
 COLUMNS = 3
 """Panels beside each other."""
 
@@ -62,6 +65,12 @@ def slices(report: Report, trials: list[Any]) -> Figure:
             if isinstance(dimension, Interval):
                 if dimension.log:
                     axes.set_xscale("log")
+                    wide = dimension.high / dimension.low >= WIDE
+                    axes.xaxis.set_major_locator(
+                        LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0))
+                    )
+                    axes.xaxis.set_major_formatter("{x:g}")
+                    axes.xaxis.set_minor_formatter(NullFormatter())
                 places = found
             else:
                 known = list(dimension.values)
