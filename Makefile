@@ -13,7 +13,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEER := 'mo-gymnasium>=1.3' cvxpy pycddlib==2.1.6 pymoo seaborn setuptools wandb
 
-.PHONY: help install demo test lint format types unit slow docs docs-serve docs-pictures bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart dist clean
+.PHONY: help install demo test lint format types unit slow docs docs-serve docs-pictures bench bench-replay bench-training bench-host bench-fast bench-utility bench-finetune bench-studio bench-tune studio-policies studio-pictures readme-film check-intervals oracle-data oracle-check study-dst study-maps study-quick study-minecart dist clean
 
 help:
 	@echo "make demo    train a policy for every weight on Minecart, and CN beside it; judge, draw and film them; into $(OUT)/"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-utility  utility against seconds beside morl-baselines, into results/time-to-utility.md"
 	@echo "make bench-finetune  a policy trained in advance, frozen and fine-tuned in other mines, into results/finetune.md"
 	@echo "make bench-studio  how soon the page follows a drag, and 20 viewers, into results/studio.md"
+	@echo "make bench-tune  a search for settings, killed on the way, into results/tune.md"
 	@echo "make studio-policies  train the policies that come with windvane studio"
 	@echo "make studio-pictures  the pictures of windvane studio in the docs; needs Chromium"
 	@echo "make readme-film  the film at the top of the README"
@@ -163,6 +164,10 @@ bench-finetune: $(STAMP)
 # The parts that need a browser are left out where there is no Chromium.
 bench-studio: $(STAMP)
 	$(BIN)/python -m benchmarks.studio
+
+# A quarter of an hour on two cores of its own. What is in out/bench-tune already goes on.
+bench-tune: $(STAMP)
+	$(BIN)/python -m benchmarks.tune
 
 # About ten minutes on two cores; what is in out/studio already is not trained again.
 studio-policies: $(STAMP)

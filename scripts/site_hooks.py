@@ -31,14 +31,6 @@ MARK = re.compile(r"^<!-- (?:slow|(?:not run|run with|example): .*) -->\n", re.M
 GENERATED = re.compile(r"^<!-- generated: (?P<name>[\w ]+) -->$", re.M)
 
 
-def on_config(config: MkDocsConfig) -> None:
-    """Leave pages out of the navigation that may be missing and are."""
-    missing = {
-        page for page in config.extra["optional_pages"] if not (ROOT / "docs" / page).exists()
-    }
-    config.nav = _without(config.nav, missing)
-
-
 def on_files(files: Files, config: MkDocsConfig) -> None:
     """Add what lies outside `docs/`."""
     pages = [*(ROOT / name for name in OUTSIDE), *sorted((ROOT / "results").rglob("*.md"))]
@@ -117,12 +109,3 @@ def _listing(path: Path) -> str:
     """A page that shows a source file."""
     name, language = path.relative_to(ROOT).as_posix(), SOURCES[path.suffix]
     return f"# {name}\n\n````{language}\n{path.read_text(encoding='utf-8')}````\n"
-
-
-def _without(nav: Any, missing: set[str]) -> Any:
-    if isinstance(nav, list):
-        return [part for part in (_without(part, missing) for part in nav) if part is not None]
-    if isinstance(nav, dict):
-        parts = {title: _without(part, missing) for title, part in nav.items()}
-        return {title: part for title, part in parts.items() if part is not None} or None
-    return None if nav in missing else nav

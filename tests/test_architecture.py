@@ -37,6 +37,7 @@ LAYERS = (
     {"rendering", "plots", "tracking"},
     {"runs"},
     {"experiments", "studio", "doctor"},
+    {"search"},
     {"cli"},
     {"__main__"},
 )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         WeightSchedule,
         WeightSequence,
     )
+    from windvane.search.tune import tune
     from windvane.spec import EnvSpec, FrameSpec
     from windvane.training.callbacks import TrainingProgress
     from windvane.training.config import TrainConfig
@@ -72,6 +73,7 @@ __all__ = [
     "regret",
     "resume",
     "train",
+    "tune",
 ]
 
 _HOMES = {
@@ -107,6 +109,7 @@ _HOMES = {
     "regret": "windvane.oracle",
     "resume": "windvane.runs.runner",
     "train": "windvane.runs.runner",
+    "tune": "windvane.search.tune",
 }
 
 

@@ -29,7 +29,7 @@ LINES = [line for entry in COMMANDS.values() for line, _ in entry.load().example
 
 def options(name: str) -> tuple[Option, ...]:
     command = COMMANDS[name].load()
-    return options_of(Train.defaults([]) if command is Train else command)
+    return options_of(command.defaults([]) if hasattr(command, "defaults") else command)
 
 
 @pytest.fixture(params=[36, 80, 100, 200])

@@ -44,6 +44,7 @@ PURPOSES: dict[str, dict[str, Entry]] = {
     "Train": {
         "train": Entry("training:Train", "Train an agent: one run, or many at once."),
         "resume": Entry("training:Resume", "Resume a training that was interrupted."),
+        "tune": Entry("tune:Tune", "Search for good settings, and confirm the best."),
     },
     "Judge": {
         "evaluate": Entry("evaluation:Evaluate", "Measure utility and regret of trained policies."),

@@ -5,7 +5,7 @@ What may not live here: anything a library user would want; this file parses, ca
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from windvane.cli.options import POSITIONAL, OneOf
 from windvane.errors import InputError
@@ -65,12 +65,8 @@ class TaskOptions(Task):
 
 
 @dataclass(frozen=True)
-class Train:
-    """Train an agent: one run, or many at once.
-
-    Ctrl-C writes a checkpoint and stops. `windvane resume` continues from the last checkpoint, also
-    after a crash, to the same result.
-    """
+class TrainingSettings:
+    """All settings of a training; the commands that have them derive from it."""
 
     task: TaskOptions
     learning: Hyperparameters
@@ -82,6 +78,45 @@ class Train:
     preset: Annotated[str | None, OneOf("windvane.training.presets:SUMMARIES")] = None
     """Settings to start from; the defaults shown here are its own. Default: the preset that suits
     --env and --agent."""
+
+    @classmethod
+    def defaults(cls, arguments: list[str]) -> Self:
+        """Settings that depend on what the user asks for: --preset, else the one for --env."""
+        preset, env, agent = (
+            _value_of(arguments, flag) for flag in ("--preset", "--env", "--agent")
+        )
+        if preset not in PRESETS:
+            preset = preset_for(env or "minecart", agent)
+        # Not a TrainConfig: help is shown without importing what trains.
+        settings = {field.name: field.default for field in fields(Settings)} | PRESETS[preset]
+        settings |= _sizes(_value_of(arguments, "--start-from"))
+        return cls(*(_options(group, settings) for group in _GROUPS))
+
+    @property
+    def base(self) -> str:
+        """The preset that the settings start from."""
+        return self.preset or preset_for(self.task.env, self.task.agent)
+
+    @property
+    def config(self) -> "TrainConfig":
+        """The settings, checked."""
+        from windvane.training.config import TrainConfig, with_preset_args
+
+        if self.preset is not None:
+            TrainConfig.preset(self.preset)
+        groups = (getattr(self, field.name) for field in fields(self)[: len(_GROUPS)])
+        settings = {name: value for group in groups for name, value in vars(group).items()}
+        return TrainConfig(**with_preset_args(self.base, settings))
+
+
+@dataclass(frozen=True)
+class Train(TrainingSettings):
+    """Train an agent: one run, or many at once.
+
+    Ctrl-C writes a checkpoint and stops. `windvane resume` continues from the last checkpoint, also
+    after a crash, to the same result.
+    """
+
     out: Path = Path("out/train")
     """Folder for the records, the checkpoints and, in the end, the policies."""
     track: tuple[str, ...] = ()
@@ -96,31 +131,6 @@ class Train:
         "preset", "env", "agent", "schedule", "steps", "seeds", "evaluate_every", "out",
     )  # fmt: skip
 
-    @staticmethod
-    def defaults(arguments: list[str]) -> "Train":
-        """Settings that depend on what the user asks for: --preset, else the one for --env."""
-        preset, env, agent = (
-            _value_of(arguments, flag) for flag in ("--preset", "--env", "--agent")
-        )
-        if preset not in PRESETS:
-            preset = preset_for(env or "minecart", agent)
-        # Not a TrainConfig: help is shown without importing what trains.
-        settings = {field.name: field.default for field in fields(Settings)} | PRESETS[preset]
-        settings |= _sizes(_value_of(arguments, "--start-from"))
-        return Train(*(_options(group, settings) for group in _GROUPS))
-
-    @property
-    def config(self) -> "TrainConfig":
-        """The settings, checked."""
-        from windvane.training.config import TrainConfig, with_preset_args
-
-        if self.preset is not None:
-            TrainConfig.preset(self.preset)
-        groups = (getattr(self, field.name) for field in fields(self)[: len(_GROUPS)])
-        settings = {name: value for group in groups for name, value in vars(group).items()}
-        preset = self.preset or preset_for(self.task.env, self.task.agent)
-        return TrainConfig(**with_preset_args(preset, settings))
-
     def run(self, console: "Console") -> None:
         """Train and print the outcome."""
         from windvane.runs.runner import train
@@ -132,7 +142,7 @@ _GROUPS = (
     TaskOptions, Hyperparameters, NetworkSettings, ReplaySettings, ParallelSettings, HostSettings,
     RunSettings,
 )  # fmt: skip
-"""Classes of the settings, in the order of the fields of `Train`."""
+"""Classes of the settings, in the order of the fields of `TrainingSettings`."""
 
 
 @dataclass(frozen=True)

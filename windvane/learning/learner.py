@@ -4,7 +4,7 @@ A learner's random draws depend on its own key and on the step alone, so chunk b
 parallel runs change nothing. Drivers (`windvane.training`) connect it to a world.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -29,6 +29,9 @@ from windvane.networks import Architecture
 from windvane.replay.buffer import ReplayBuffer, ScoredReplay
 from windvane.spec import EnvSpec
 from windvane.transition import Transition
+
+PRIORITIES = ("priority_exponent", "priority_offset")
+"""Numbers of a replay buffer that runs in one program may have of their own."""
 
 
 class StepDraws(eqx.Module):
@@ -103,6 +106,27 @@ class Learner(eqx.Module):
             loss=jnp.zeros(()),
             failed=jnp.asarray(False),
             average=online if self.averaging else None,
+        )
+
+    def with_numbers(
+        self, numbers: Mapping[str, Array] | None, *, replay: bool = True
+    ) -> "Learner":
+        """The same with some numbers in the place of its own, which a compiled program may then be
+        given: hyperparameters by name and, with `replay`, `PRIORITIES`.
+        """
+        if not numbers:
+            return self
+        own = [name for name in numbers if name not in PRIORITIES]
+        learner = eqx.tree_at(
+            lambda learner: [getattr(learner.hyperparameters, name) for name in own],
+            self,
+            [numbers[name] for name in own],
+        )
+        others = [name for name in PRIORITIES if name in numbers and replay]
+        return eqx.tree_at(
+            lambda learner: [getattr(learner.replay, name) for name in others],
+            learner,
+            [numbers[name] for name in others],
         )
 
     @property

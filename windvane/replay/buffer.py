@@ -37,7 +37,7 @@ class Rows(eqx.Module):
     packing: Packing = eqx.field(static=True)
 
     @staticmethod
-    def empty(example: PyTree[Array], number: int, initial_priority: float) -> "Rows":
+    def empty(example: PyTree[Array], number: int, initial_priority: Any) -> "Rows":
         """`number` rows for transitions like `example`, none of them held."""
         packing = Packing.of(example)
         data = jnp.zeros((number, packing.size), jnp.uint32)

@@ -1,6 +1,6 @@
 """From a configuration to the parts of a training. Objects made in Python may stand in."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from windvane.agents import AGENTS
 from windvane.agents.core import Agent
@@ -71,10 +71,14 @@ class Training:
         """What the agent knows of the environment."""
         return self.learner.spec
 
-    def session(self) -> Session:
-        """The training in progress, before its first step."""
+    def session(self, numbers: Sequence[dict[str, float]] | None = None) -> Session:
+        """The training in progress, before its first step. With `numbers`, settings by name, all
+        its runs are there once per element, which has its own; see `windvane.training.sweep`.
+        """
         config = self.config
         seeds = np.asarray([run.seed_numbers[0] for run in config.runs])
+        if numbers is not None:
+            return self._sweep(seeds, numbers)
         if isinstance(self.world, Environment):
             live = self.schedule if isinstance(self.schedule, LiveWeights) else None
             schedule = self.schedule if live is None else live.snapshot()
@@ -98,6 +102,24 @@ class Training:
             driver = HostDriver(self.learner, self.schedule, config.num_envs, starts)
         arrays = run_schedules(config, self.schedule)
         return HostSession(driver, seeds, arrays, _env_maker(config, self.world))
+
+    def _sweep(
+        self, seeds: Int[np.ndarray, " runs"], numbers: Sequence[dict[str, float]]
+    ) -> FusedSession:
+        assert isinstance(self.learner, Learner)
+        assert isinstance(self.world, Environment)
+        assert isinstance(self.schedule, WeightSchedule)
+        times = len(numbers)
+        each = {
+            name: jnp.repeat(jnp.asarray([one[name] for one in numbers], jnp.float32), len(seeds))
+            for name in numbers[0]
+        }
+        schedules = jax.tree.map(
+            lambda leaf: jnp.tile(leaf, (times, *(1 for _ in leaf.shape[1:]))),
+            run_schedules(self.config, self.schedule),
+        )
+        driver = FusedDriver(self.learner, self.world, self.schedule)
+        return FusedSession(driver, np.tile(seeds, times), schedules, numbers=each)
 
 
 def build(config: TrainConfig, *, trusted: Collection[str] = (), **custom: Any) -> Training:

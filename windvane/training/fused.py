@@ -59,6 +59,8 @@ class RunState(eqx.Module):
     episodes: Int[Array, ""]
     schedule: PyTree[Array]
     returns: Float[Array, " objectives"]
+    numbers: dict[str, Array] | None = None
+    """Settings that are this run's own (see `Learner.with_numbers`)."""
 
 
 class FusedDriver(eqx.Module):
@@ -69,48 +71,56 @@ class FusedDriver(eqx.Module):
     schedule: WeightSchedule
 
     def init(
-        self, seed: Int[Array, ""], schedule: PyTree[Array] = None, network: PyTree | None = None
+        self,
+        seed: Int[Array, ""],
+        schedule: PyTree[Array] = None,
+        network: PyTree | None = None,
+        numbers: dict[str, Array] | None = None,
     ) -> RunState:
         """A run before its first step. `schedule` are arrays to use instead of the schedule's own,
-        for runs whose weights change in another way than those beside them; `network` is one to
-        start with.
+        for runs whose weights change in another way than those beside them, and `numbers` likewise
+        are settings to use instead of the learner's own; `network` is one to start with.
         """
         key = jax.random.key(seed)
         zero = jnp.zeros((), int)
         schedule = eqx.filter(self.schedule, eqx.is_array) if schedule is None else schedule
         weights = self.weights(schedule, key, zero, zero)
         return RunState(
-            learner=self.learner.init(key, weights[None], network),
+            learner=self.learner.with_numbers(numbers).init(key, weights[None], network),
             episode=reset_episode(self.env, reset_key(key)),
             episodes=zero,
             schedule=schedule,
             returns=jnp.zeros(self.env.num_objectives),
+            numbers=numbers,
         )
 
     def step(
         self, run: RunState, step: Int[Array, ""], draws: StepDraws
     ) -> tuple[RunState, StepInfo]:
         """Act once, and observe what comes of it."""
-        learner, h = run.learner, self.learner.hyperparameters
+        # A replay buffer that transitions are added to must be static: it is part of conditionals.
+        parts, learner = self.learner.with_numbers(run.numbers, replay=False), run.learner
+        h = parts.hyperparameters
         with jax.named_scope("act"):
-            action = self.learner.act(learner, run.episode.state, step, draws)
+            action = parts.act(learner, run.episode.state, step, draws)
         with jax.named_scope("environment"):
             episode, transition = step_autoreset(self.env, run.episode, action, draws.env_key)
         ended, time, weights = transition.ended, run.episode.time, learner.active_weights[0]
         reward = transition.reward * h.reward_scale
         returns = run.returns + h.gamma ** time.astype(jnp.float32) * reward
-        info = StepInfo(ended, time + 1, weights, returns, self.learner.epsilon(step), learner.loss)
+        info = StepInfo(ended, time + 1, weights, returns, parts.epsilon(step), learner.loss)
         episodes = run.episodes + ended.astype(int)
         following = self.weights(run.schedule, learner.key, episodes, step + 1)
         following = jnp.where(ended | self.schedule.changes_within_episodes, following, weights)
         with jax.named_scope("observe"):
-            learner = self.learner.observe(learner, transition, episode.state, following, draws)
+            learner = parts.observe(learner, transition, episode.state, following, draws)
         run = RunState(
             learner=learner,
             episode=episode,
             episodes=episodes,
             schedule=run.schedule,
             returns=jnp.where(ended, 0.0, returns),
+            numbers=run.numbers,
         )
         return run, info
 
@@ -157,6 +167,9 @@ def run_chunk(program: tuple[FusedDriver, ChunkSpec], runs: RunState) -> tuple[R
     def act(runs: RunState, inputs: tuple[Int[Array, ""], StepDraws]) -> tuple[RunState, StepInfo]:
         return jax.vmap(driver.step, (0, None, 0))(runs, *inputs)
 
+    def learn(numbers: Any, state: LearnerState, step: Int[Array, ""]) -> LearnerState:
+        return learner.with_numbers(numbers).learn(state, step)
+
     def cycle(runs: RunState, begin: Int[Array, ""]) -> tuple[RunState, StepInfo]:
         steps = begin + jnp.arange(interval)
         sample = jax.vmap(jax.vmap(learner.sample_draws, (0, None)), (None, 0))
@@ -165,7 +178,7 @@ def run_chunk(program: tuple[FusedDriver, ChunkSpec], runs: RunState) -> tuple[R
         )
         state, end = runs.learner, begin + interval
         if chunk.learning:
-            state = jax.vmap(learner.learn, (0, None))(state, end)
+            state = jax.vmap(learn, (0, 0, None))(runs.numbers, state, end)
         state = learner.copy_target(state, end // interval)
         return eqx.tree_at(lambda r: r.learner, runs, state), infos
 

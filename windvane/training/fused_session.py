@@ -1,14 +1,14 @@
 """Runs in progress in native environments: one compiled chunk after another."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from windvane.agents.core import Iteration, Networks
 from windvane.learning.learner import LearnerState
@@ -31,23 +31,32 @@ class FusedSession(Session):
         seeds: Int[np.ndarray, " runs"],
         schedules: PyTree[Array],
         live: LiveWeights | None = None,
+        numbers: dict[str, Float[Array, " runs"]] | None = None,
     ):
-        """`schedules` are the runs' schedule arrays; `live` replaces them before every chunk."""
+        """`schedules` are the runs' schedule arrays; `live` replaces them before every chunk.
+        `numbers` are settings in which runs of the replay learner differ.
+        """
         self.driver, self._seeds, self._live = driver, seeds, live
         self._inputs = (jnp.asarray(seeds, jnp.int32), schedules)
+        self._numbers = () if numbers is None else (numbers,)
         self._runs: Any = None
 
     def template(self) -> RunState | ParallelState:
         """Shapes of all runs."""
-        return eqx.filter_eval_shape(eqx.filter_vmap(self.driver.init), *self._inputs)
+        return eqx.filter_eval_shape(self._init, *self._inputs, None, *self._numbers)
+
+    @property
+    def _init(self) -> Any:
+        """Begins all runs, from seeds, schedules, a network and perhaps numbers."""
+        axes = (0, eqx.if_array(0), None, *(0 for _ in self._numbers))
+        return eqx.filter_vmap(self.driver.init, in_axes=axes)
 
     def begin(self, state: RunState | ParallelState | None, step: int, network: Any = None) -> None:
         """Place all runs on the devices."""
         del step
         runs: Any = state
         if state is None:
-            every = eqx.filter_vmap(self.driver.init, in_axes=(0, eqx.if_array(0), None))
-            initial = eqx.filter_jit(every)(*self._inputs, network)
+            initial = eqx.filter_jit(self._init)(*self._inputs, network, *self._numbers)
             # Copied, since one array may stand for two, and each is donated on its own.
             runs = jax.tree.map(jnp.copy, initial)
         self._runs = shard_runs(runs, len(self._seeds))
@@ -66,6 +75,12 @@ class FusedSession(Session):
         self._runs, infos = self.driver.advance(self._runs, start, stop, learning)
         wait_for(infos)
         return infos
+
+    def keep(self, runs: Sequence[int]) -> None:
+        """Continue with some of the runs alone, in this order; one may be there several times."""
+        rows = np.asarray(runs, np.int32)
+        self._seeds = self._seeds[rows]
+        self._runs = shard_runs(_rows_of(self._runs, jnp.asarray(rows)), len(rows))
 
     @property
     def state(self) -> RunState | ParallelState:
@@ -117,6 +132,11 @@ class FusedSession(Session):
         return [
             jax.tree.map(lambda leaf, run=run: leaf[run], states) for run in range(len(self._seeds))
         ]
+
+
+@jax.jit
+def _rows_of(tree: Any, rows: Int[Array, " n"]) -> Any:
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
 
 
 def wait_for(tree: Any) -> None:

@@ -52,7 +52,7 @@ def reproduce_on(
     result = ReproduceResult(skipped=len(runs) - len(todo))
     if not todo:
         return result
-    ray = _connect(address)
+    ray = connect(address)
     try:
         tasks = {_submit(ray, job): job for job in make_jobs(todo, max_parallel_runs)}
         waiting = list(tasks)
@@ -75,7 +75,8 @@ def train_job(config: dict[str, Any]) -> dict[str, bytes]:
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in store.files()}
 
 
-def _connect(address: str) -> Any:
+def connect(address: str) -> Any:
+    """Ray, connected to the cluster at an address."""
     try:
         ray = import_module("ray")
     except ImportError as error:
