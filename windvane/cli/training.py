@@ -128,7 +128,7 @@ class Train(TrainingSettings):
          "three runs on an environment of MO-Gymnasium"),
     )  # fmt: skip
     everyday: ClassVar[tuple[str, ...]] = (
-        "preset", "env", "agent", "schedule", "steps", "seeds", "evaluate_every", "out",
+        "preset", "env", "agent", "schedule", "steps", "seeds", "evaluate_every", "track", "out",
     )  # fmt: skip
 
     def run(self, console: "Console") -> None:
