@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tyro
 
-from windvane.cli import _commands, main
+from windvane.cli import main, parse
 from windvane.cli.training import Train
 from windvane.errors import InputError
 from windvane.search.cluster import work
@@ -90,7 +89,7 @@ def test_a_search_from_end_to_end(done: Path, capsys: pytest.CaptureFixture[str]
 def test_the_best_settings_are_a_command_as_it_is(done: Path) -> None:
     best = json.loads((done / "best.json").read_text())
     arguments = shlex.split(best["command"])[1:]
-    command = tyro.cli(_commands(arguments), args=arguments)
+    command = parse(arguments)
     assert isinstance(command, Train)
     study = open_study(done, None, None)
     (winner,) = (t for t in study.best if t.params["learning_rate"] == command.config.learning_rate)
@@ -172,7 +171,7 @@ def test_one_sentence_about_bad_input(
 
 def test_python_and_the_command_mean_the_same() -> None:
     arguments = [*LINE, "--out", "x"]
-    command = tyro.cli(_commands(arguments), args=arguments)
+    command = parse(arguments)
     ours = make_plan(
         "dst",
         {"learning_rate": (0.001, 0.1, "log"), "clip_norm": (0.5, 5.0)},

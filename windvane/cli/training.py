@@ -5,7 +5,7 @@ What may not live here: anything a library user would want; this file parses, ca
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from windvane.cli.options import POSITIONAL, OneOf
 from windvane.errors import InputError
@@ -80,7 +80,7 @@ class TrainingSettings:
     --env and --agent."""
 
     @classmethod
-    def defaults(cls, arguments: list[str]) -> Self:
+    def defaults(cls, arguments: list[str]) -> "TrainingSettings":
         """Settings that depend on what the user asks for: --preset, else the one for --env."""
         preset, env, agent = (
             _value_of(arguments, flag) for flag in ("--preset", "--env", "--agent")

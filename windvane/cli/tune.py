@@ -5,7 +5,7 @@ What may not live here: anything a library user would want; this file parses, ca
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from windvane.cli.training import Examples, TrainingSettings
 from windvane.errors import InputError
@@ -67,7 +67,7 @@ class Tune(TrainingSettings):
     )  # fmt: skip
 
     @classmethod
-    def defaults(cls, arguments: list[str]) -> Self:
+    def defaults(cls, arguments: list[str]) -> TrainingSettings:
         """As those of `windvane train`, but for the number of seeds."""
         found = super().defaults(arguments)
         return replace(found, task=replace(found.task, seeds=2))
