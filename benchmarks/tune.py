@@ -25,11 +25,9 @@ from windvane.search.study import open_study
 from windvane.search.workers import cpu_seconds, seconds_at_work
 
 SPACE = (
-    "learning_rate=log:0.001..0.1", "epsilon_end=log:0.001..0.1", "epsilon_steps=log:2000..80000",
-    "clip_norm=log:0.1..10", "momentum=0.5..0.99",
+    "learning_rate=log:0.001..0.05", "epsilon_start=0.05..1", "epsilon_end=log:0.001..0.05",
+    "epsilon_steps=log:5000..80000", "clip_norm=log:0.3..10",
 )  # fmt: skip
-
-
 FACTS = "bench.json"
 
 

@@ -233,5 +233,6 @@ get these, too. They train as long as there are minutes, or until two looks runn
 - **Windvane**: `fast` is `pqn`, on native environments with the same observations and rewards for \
 Minecart and Deep Sea Treasure (256 copies) and on 16 copies of MO-Gymnasium's for the others; \
 `cn-der` has the settings of `benchmarks/host.py`; `envelope` and `gpi-ls` are the presets, with \
-the settings of morl-baselines' examples. All train one agent to the end of its steps. Settings of \
-`fast` and `cn-der` were chosen for these environments; the other four have Minecart's in all."""
+the settings of morl-baselines' examples. All train one agent to the end of its steps, or as long \
+as there are minutes, which may be fewer than the peers'; the last column says how long. Settings \
+of `fast` and `cn-der` were chosen for these environments; the other four have Minecart's in all."""
