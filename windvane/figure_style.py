@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -103,13 +104,29 @@ def label_ends(axes: Axes, ends: Iterable[End], height: float, longest: int = _L
     """
     low, high = axes.get_ylim()
     least = 1.15 * _LABEL_SIZE / 72 / height * (high - low)
-    ordered = sorted(ends, key=lambda end: end.y)
-    places = spread([end.y for end in ordered], least, low + least / 2, high)
-    for end, y in zip(ordered, places, strict=True):
-        axes.annotate(
-            short_label(end.text, longest), (end.x, y), (3, 0), textcoords="offset points",
-            va="center", color=end.colour, fontsize=_LABEL_SIZE, annotation_clip=False,
-        )  # fmt: skip
+    for beside in _side_by_side(axes, list(ends), longest):
+        ordered = sorted(beside, key=lambda end: end.y)
+        places = spread([end.y for end in ordered], least, low + least / 2, high)
+        for end, y in zip(ordered, places, strict=True):
+            axes.annotate(
+                short_label(end.text, longest), (end.x, y), (3, 0), textcoords="offset points",
+                va="center", color=end.colour, fontsize=_LABEL_SIZE, annotation_clip=False,
+            )  # fmt: skip
+
+
+def _side_by_side(axes: Axes, ends: Sequence[End], longest: int) -> list[list[End]]:
+    """Ends whose labels could meet, as they stand above each other. Others need no room."""
+    letter = 0.55 * _LABEL_SIZE / 72 * axes.figure.dpi / axes.bbox.width
+    to_fraction = axes.transData + axes.transAxes.inverted()
+    starts = [float(to_fraction.transform((end.x, end.y))[0]) for end in ends]
+    groups: list[list[End]] = []
+    reach = -np.inf
+    for start, end in sorted(zip(starts, ends, strict=True), key=lambda one: one[0]):
+        if start > reach:
+            groups.append([])
+        groups[-1].append(end)
+        reach = max(reach, start + letter * (min(len(end.text), longest) + 2))
+    return groups
 
 
 def spread(places: Sequence[float], least: float, low: float, high: float) -> list[float]:
