@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from windvane.deprecation import RenamedWarning
 from windvane.envs import ENVS
 from windvane.envs.deep_sea_treasure import (
     MAPS,
@@ -53,7 +54,8 @@ def test_the_map_of_the_dcrac_program():
 
 def test_the_former_name_of_a_map_is_known():
     """Files say "paper", which the map was called before; it may not be the paper's."""
-    assert np.array_equal(DeepSeaTreasure("paper").sea_map, DeepSeaTreasure().sea_map)
+    with pytest.warns(RenamedWarning, match="called 'dcrac' now"):
+        assert np.array_equal(DeepSeaTreasure("paper").sea_map, DeepSeaTreasure().sea_map)
     assert read_map("paper") == "dcrac"
     assert "paper" not in MAPS
     made = [ENVS.make("dst", args, "auto") for args in ({"map": "paper"}, {}, {"map": "tenths"})]

@@ -37,7 +37,10 @@ assert "jax" not in sys.modules
 print(spent.user + spent.system - begun.user - begun.system)
 for found in pkgutil.walk_packages(windvane.__path__, "windvane."):
     if not found.name.endswith("__main__"):
-        importlib.import_module(found.name)
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as missing:  # what writes to trackers needs their packages
+            assert missing.name in ("mlflow", "tensorboard", "wandb"), missing
 from jax._src import xla_bridge
 assert not xla_bridge.backends_are_initialized(), "importing looks for devices"
 assert not xla_bridge._backends

@@ -20,6 +20,8 @@ def small(**changes: Any) -> TrainConfig:
         "steps": STEPS, "learning_starts": 80, "chunk": 80, "seeds": (3, 5), "width": 8, "depth": 2,
         "capacity": 200, "batch_size": 8, "schedule_args": {"every": 100},
         "checkpoint_seconds": 0.0,
+        # As files of earlier versions have it: the preset had no average then.
+        "average_decay": 0.0,
     }  # fmt: skip
     return TrainConfig.preset("quick-dst", **(settings | changes))
 

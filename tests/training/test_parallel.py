@@ -182,8 +182,8 @@ def test_a_gymnasium_environment_through_the_host() -> None:
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"replay": "der"}, "rollout 4 with replay der"),
-        ({"rollout": 0}, "rollout 0 with replay none"),
+        ({"replay": "der"}, "rollout 4 does not go with replay der"),
+        ({"rollout": 0}, "rollout 0 does not go with replay none"),
         ({"steps": STEPS + 1}, f"a multiple of {CYCLE}, the steps of a cycle, such as {STEPS}"),
         ({"agent_args": {"minibatches": 5}}, f"minibatches must divide {CYCLE}"),
         ({"agent": "cn", "agent_args": {}}, "learns from replay: set a replay rule"),

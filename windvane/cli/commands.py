@@ -69,7 +69,10 @@ FIRST = (
     ("windvane train --preset fast-dst --out out/sea", "20 seconds: a policy for every weight"),
     ("windvane evaluate out/sea", "how near the optimum it comes, over a grid of weights"),
     ("windvane watch out/sea --weights 0.3,0.7", "a film of one episode"),
-    ("windvane train --env mo:four-room-v0 --out out/rooms", "an environment of MO-Gymnasium"),
+    (
+        "windvane train --env mo:four-room-v0 --out out/rooms",
+        "MO-Gymnasium, with the extra windvane[mo]",
+    ),
 )
 """What to type first, and what it does."""
 

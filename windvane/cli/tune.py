@@ -58,8 +58,8 @@ class Tune(TrainingSettings):
 
     examples: Examples = (
         ("windvane tune --preset quick-dst --minutes 10", "the default search space"),
-        ("windvane tune --env dst --space width=32,64 learning_rate=log:0.001..0.1",
-         "a search space of one's own"),
+        ("windvane tune --preset quick-dst --space width=32,64 --out out/width",
+         "a search space of your own"),
     )  # fmt: skip
     everyday: ClassVar[tuple[str, ...]] = (
         "preset", "space", "trials", "minutes", "seeds", "steps", "best", "confirm_seeds", "report",
