@@ -209,7 +209,7 @@ def test_an_interruption_does_not_wait_for_what_hangs(
     monkeypatch.setattr(module, "LAST_PATIENCE", 0.2)
     stop_after(monkeypatch, [240])
     with (
-        pytest.warns(UserWarning, match="it has not answered"),
+        pytest.warns(UserWarning, match="it was not done when the training was interrupted"),
         pytest.raises(TrainingStopped, match="stopped at step 240"),
     ):
         train(small(), out=folder, track="tests.tracking.fakes:Hangs", progress=False)

@@ -84,6 +84,8 @@ class Value:
         return values[0] if not self.many or (self.one_is_alone and len(values) == 1) else values
 
     def _read_one(self, what: str, text: str) -> Any:
+        if not text and (self.many or self.type is Path):
+            raise InputError(f"{what} must not be empty")
         if self.choices and text not in self.choices:
             raise InputError(f"{what} must be {self.allowed}, not {shown(text)}")
         try:

@@ -45,6 +45,7 @@ def _sort(
     flags = {flag: option for option in options for flag in option.flags}
     waiting = [option for option in options if option.positional]
     words: dict[tuple[str, ...], list[str]] = {}
+    flagged: dict[tuple[str, ...], list[str]] = {}
     given: dict[tuple[str, ...], Any] = {}
     rest = list(arguments)
     plain = False
@@ -73,6 +74,9 @@ def _sort(
             if not texts and not (option.value.many and not option.value.one_is_alone):
                 allowed = option.value.allowed
                 raise InputError(f"{flag} needs a value: {flag} {option.word}, {allowed}")
+            if option.value.many and not option.value.one_is_alone:
+                texts = flagged.setdefault(option.path, []) + texts
+                flagged[option.path] = texts
             given[option.path] = option.value.read(flag, texts)
     positional = {option.path: option for option in options if option.positional}
     for path, texts in words.items():

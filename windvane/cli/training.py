@@ -90,6 +90,10 @@ class TrainingSettings:
         # Not a TrainConfig: help is shown without importing what trains.
         settings = {field.name: field.default for field in fields(Settings)} | PRESETS[preset]
         settings |= _sizes(_value_of(arguments, "--start-from"))
+        for part in ("env", "agent", "replay", "schedule"):
+            # Arguments of the preset's part are not for another one.
+            if _value_of(arguments, f"--{part}") not in ("", settings[part]):
+                settings[f"{part}_args"] = ()
         return cls(*(_options(group, settings) for group in _GROUPS))
 
     @property
@@ -268,8 +272,7 @@ def _value_of(arguments: list[str], flag: str) -> str:
     """What follows a flag, or its equals sign; the last one counts."""
     value = ""
     for index, this in enumerate(arguments):
-        if this == flag:
-            value = "".join(arguments[index + 1 : index + 2])
-        elif this.startswith(f"{flag}="):
-            value = this.removeprefix(f"{flag}=")
+        name, equals, text = this.partition("=")
+        if name.replace("_", "-") == flag:
+            value = text if equals else "".join(arguments[index + 1 : index + 2])
     return value

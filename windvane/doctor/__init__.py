@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,13 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
     yield from _guarded("programs", programs)
     yield from _guarded("display", screen)
     # Before JAX takes memory of its own.
-    gpus = nvidia_gpus()
+    gpus, required = None, ["jax"]
+    with suppress(Exception):  # whatever a driver says
+        gpus = nvidia_gpus()
+    with suppress(Exception):  # whatever the metadata of packages holds
+        required = modules_of_requirements()
     yield from _guarded("GPU memory", lambda: taken_memory(gpus))
-    answers = ask(modules_of_requirements(), trial=not quick, seconds=TRIAL_SECONDS)
+    answers = ask(required, trial=not quick, seconds=TRIAL_SECONDS)
     yield from _guarded("imports", lambda: _imports(answers))
     yield from _guarded("devices", lambda: jax_devices(answers, gpus, os.environ))
     yield from _guarded("compiled programs", lambda: compilation_cache(answers))

@@ -73,7 +73,8 @@ def _confirm(
             keys = [key for key in configs if not set(block) <= set(found.get(key, {}))]
             todo = [replace(configs[key], seeds=block) for key in keys]
             progress("confirmation on fresh seeds", number * size, len(seeds))
-            for indices in by_program(todo) if todo else ():
+            groups = by_program(todo) if todo else ()
+            for indices in (g[at : at + most] for g in groups for at in range(0, len(g), most)):
                 values: Values = {}
 
                 def decide(_: int, found: Values, values: Values = values) -> list[int]:

@@ -15,7 +15,7 @@ from windvane.training.config import PARTS, TrainConfig
 
 FIXED = (
     "env", "env_args", "steps", "seeds", "start_from", "start_checksum", "custom", "evaluate_every",
-    "oracle", "chunk", "checkpoint_seconds",
+    "oracle", "chunk", "checkpoint_seconds", "observation", "time_limit",
 )  # fmt: skip
 """Settings that make another problem, or do not change what is learned."""
 MOST_CHOICES = 100
@@ -39,7 +39,8 @@ class Interval:
 
     def __contains__(self, value: object) -> bool:
         """Whether it may be suggested."""
-        return is_number(value) and self.low <= value <= self.high  # type: ignore[operator]
+        fits = is_number(value) and (not self.whole or float(value) == int(value))  # type: ignore[arg-type]
+        return fits and self.low <= value <= self.high  # type: ignore[operator]
 
     @property
     def samples(self) -> tuple[Any, ...]:
@@ -66,7 +67,8 @@ class Choices:
 
     def __contains__(self, value: object) -> bool:
         """Whether it may be suggested."""
-        return value in self.values
+        same = (one for one in self.values if isinstance(one, bool) == isinstance(value, bool))
+        return value in list(same)
 
     @property
     def samples(self) -> tuple[Any, ...]:

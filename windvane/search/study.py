@@ -317,7 +317,8 @@ def open_study(
 def _storage(optuna: Any, folder: Path, url: str | None) -> Any:
     if url is None:
         journal = import_module("optuna.storages.journal")
-        path = str(folder / JOURNAL)
+        # Absolute, as the lock is a link to it, and would be looked up from where the link is.
+        path = str((folder / JOURNAL).absolute())
         lock = journal.JournalFileSymlinkLock(path)
         backend = journal.JournalFileBackend(path, lock_obj=lock)
         lock.acquire()

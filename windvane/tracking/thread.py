@@ -15,7 +15,7 @@ from windvane.tracking.tracker import Tracker
 PATIENCE = 120.0
 """Seconds that a tracker may take for one thing before it counts as hung up."""
 LAST_PATIENCE = 10.0
-"""The same when a training was interrupted, where somebody waits for it to end."""
+"""Seconds that all trackers together have when a training was interrupted, where somebody waits."""
 _A_WHILE = 3.0
 _LOOK = 0.02
 
@@ -54,24 +54,26 @@ class TrackerThread:
         """Do this, too, in time."""
         self._jobs.put(job)
 
-    def check(self, patience: float | None = None) -> str | None:
+    def check(self) -> str | None:
         """Why the tracker is off, or None if it is well."""
-        since, patience = self._since, PATIENCE if patience is None else patience
-        hangs = since is not None and time.monotonic() - since > patience
+        since = self._since
+        hangs = since is not None and time.monotonic() - since > PATIENCE
         if self.error is None and hangs and self._thread.is_alive():
-            self.error = f"it has not answered for {patience:.0f} s"
+            self.error = f"it has not answered for {PATIENCE:.0f} s"
         return self.error
 
     def end(
-        self, patience: float | None = None, told: Callable[[], object] = lambda: None
+        self, deadline: float | None = None, told: Callable[[], object] = lambda: None
     ) -> str | None:
-        """Wait until all is done, and say so if that takes a while; why the tracker is off, or None
-        if all went well.
+        """Wait until all is done, or until the deadline, and say so if that takes a while; why the
+        tracker is off, or None if all went well.
         """
         self._jobs.put(None)
         began: float | None = time.monotonic()
-        while self._thread.is_alive() and self.check(patience) is None:
+        while self._thread.is_alive() and self.check() is None:
             self._thread.join(_LOOK)
+            if deadline is not None and time.monotonic() > deadline and self._thread.is_alive():
+                self.error = self.error or "it was not done when the training was interrupted"
             if began is not None and time.monotonic() - began > _A_WHILE:
                 told()
                 began = None

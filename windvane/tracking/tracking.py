@@ -5,6 +5,7 @@ A tracker that fails is off for the rest of the training, with one warning; noth
 
 import json
 import sys
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -80,18 +81,17 @@ class Tracking:
         for thread in threads:
             if self._curves is not None:
                 thread.put(lambda tracker: tracker.close(self._finished))
+        deadline = None if self._finished else time.monotonic() + LAST_PATIENCE
         for thread in threads:
-            reason = self._end(thread)
+            reason = self._end(thread, deadline)
             if reason is not None:
                 _warn(thread.name, reason)
             elif thread.place is not None:
                 say(self._console, f"tracked: {thread.place}")
 
-    def _end(self, thread: TrackerThread) -> str | None:
-        if not self._finished:
-            return thread.end(LAST_PATIENCE)
+    def _end(self, thread: TrackerThread, deadline: float | None) -> str | None:
         try:
-            return thread.end(told=lambda: say(self._console, f"waiting for {thread.name}"))
+            return thread.end(deadline, lambda: say(self._console, f"waiting for {thread.name}"))
         except KeyboardInterrupt:  # all but this is done
             return "it was not waited for"
 
