@@ -1,6 +1,5 @@
 """What a command line means where it says something twice, nothing, or with other dashes."""
 
-import shlex
 import subprocess
 import sys
 
