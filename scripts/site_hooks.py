@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page  # type: ignore[import-not-found]
 from scripts import site_reference
 
 ROOT = Path(__file__).parents[1]
-OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "CHANGELOG.md")
 SOURCES = {".py": "python", ".cff": "yaml", "": "text"}
 """Endings of files that are shown as a page, and their languages."""
 LAST_FOUND = ("results/", "examples/", "CHANGELOG")
