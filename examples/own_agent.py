@@ -1,6 +1,7 @@
-"""An agent of one's own: CN that trains on weights near the active ones, beside the active ones.
+r"""An agent of one's own: CN that trains on weights near the active ones, beside the active ones.
 
-    windvane train --env dst --agent own_agent:Neighbours --agent-args reach=0.3 --out out/near
+    windvane train --preset quick-dst --agent own_agent:Neighbours --agent-args reach=0.3 \
+      --out out/near
 
 Run by itself, it trains for a moment beside CN.
 """
